@@ -1,0 +1,1 @@
+"""byline: every event of a multi-agent run carries its byline."""
