@@ -106,9 +106,14 @@ class Sink:
     """Where a session reports.  Safe to call from any thread; never raises into the app."""
 
     def __init__(
-        self, attributor: Attributor, channel: Channel[BaseEvent], lens: Lens, observers: Iterable[Observer]
-    ):
-        self.plugins: Plugins
+        self,
+        attributor: Attributor,
+        channel: Channel[BaseEvent],
+        lens: Lens,
+        observers: Iterable[Observer],
+        plugins: Plugins,
+    ) -> None:
+        self.plugins: Final = plugins
         self.attributor: Final = attributor
         self.lock: Final = channel.lock
         self._channel: Final = channel
@@ -233,8 +238,7 @@ class Run:
             clock=self._clock,
         )
         channel: Channel[BaseEvent] = Channel()
-        sink = Sink(attributor, channel, Lens(self._how_to_show), self._observers)
-        sink.plugins = self._plugins
+        sink = Sink(attributor, channel, Lens(self._how_to_show), self._observers, self._plugins)
         self._plugins.ask("byline_run_started", run=self)
         sink.start()
         self._pump = asyncio.create_task(self._drive(sink, channel), name=f"byline run {session.run_id}")
@@ -259,7 +263,7 @@ class Run:
         except asyncio.CancelledError:
             # Ours, or the app cancelled itself: in both cases it was stopped before it was over.
             end = s.RunCancelled(self._stopped or "the app cancelled the run")
-        except BaseException as fault:  # noqa: BLE001 - a pump that dies silently would leave its consumer waiting
+        except BaseException as fault:
             self.error = fault
             end = s.RunFailed(str(fault) or type(fault).__name__, type(fault).__name__)
         sink.report(end)

@@ -183,7 +183,7 @@ class Plugins:
         # pluggy's own loader lets one broken plugin take all the others with it.
         try:
             self.register(entry.load(), entry.name)
-        except Exception as fault:  # noqa: BLE001 - other people's modules, at import
+        except Exception as fault:
             self.broken[entry.name] = f"{type(fault).__name__}: {fault}"
             _log.debug("plugin %s could not be loaded", entry.name, exc_info=True)
 

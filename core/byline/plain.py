@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
         return from_json(_dump(value))
     except (PydanticSerializationError, ValueError, RecursionError):
         return _slowly(value, _DEPTH)
-    except Exception:  # noqa: BLE001 - a property or a __str__ of the app's may raise anything
+    except Exception:
         return _slowly(value, _DEPTH)
 
 
@@ -51,5 +51,5 @@ def _slowly(value: Any, depth: int) -> Any:
         return [_slowly(item, depth - 1) for item in value]
     try:
         return from_json(_dump(value))
-    except Exception:  # noqa: BLE001 - the last resort must not fail either
+    except Exception:
         return f"<{type(value).__name__}>"
