@@ -9,19 +9,20 @@ Nothing of the patch is shared: its values are copied on the way in.
 
 `jsonpatch` carries the operations out.  Measured (1.33 and 1.48, with `jsonpointer` 1.9 to 3.12) it needs help with:
 
-- equality: `test` took `true` for `1` before 1.48; RFC 6902 §4.6 compares by JSON type, numbers by value
+- equality: `test` of 1.33 took `true` for `1`; RFC 6902 §4.6 compares by JSON type, numbers by value
   (`1` is `1.0`, neither is `true`);
-- pointers: older `jsonpointer` took `/a/01` for `/a/1` and looked for `/s/0` inside a string; a `from` that
-  ended in `-` was a `TypeError`;
-- `move` into its own child was noticed at an object and not at an array (§4.4);
-- values: `add` and `replace` kept the patch's own objects before 1.48; 1.48 copies them, and with them what `copy`
+- pointers: `jsonpointer` 1.9 took `/a/01` for `/a/1` and looked for `/s/0` inside a string; a `from` that ended
+  in `-` was a `TypeError` in 1.33;
+- `move` into its own child was noticed by 1.33 at an object and not at an array (§4.4);
+- `replace` of an object's member named `-` was refused by 1.33;
+- values: `add` and `replace` kept the patch's own objects in 1.33; 1.48 copies them, and with them what `copy`
   names, so that forty times "copy the document into itself" fills any memory.  Here a copy is shared until
   somebody changes it;
 - `remove` of the whole document is refused by it and allowed by the RFC.  As at the official client, `null` is
   left: a state is any JSON value, and there is no run without one.
 
 So every pointer is resolved here first, strictly, and the containers on its way are made ours; then `jsonpatch`
-acts on them in place.  `move` is a `remove` and an `add`, `copy` an `add`, which is how the RFC defines them.
+acts on them in place.  It is asked for `add` and `remove` only: the RFC defines `replace`, `move` and `copy` by these.
 """
 
 import re
@@ -176,14 +177,19 @@ class _Patching:
             self._find("path", path)
             self._remove(path)
         elif op == "replace":
-            self._find("path", path)
-            self._act({"op": op, "path": path, "value": _copied(operation["value"])})
+            self._replace(path, _copied(operation["value"]))
         elif op == "copy":
             value = self._find("from", operation["from"])
             self._ours.clear()  # what is in `value` is now in two places, so it is nobody's
             self._add(path, value)
         else:
             self._move(operation["from"], path)
+
+    def _replace(self, path: str, value: Json) -> None:
+        self._find("path", path)
+        if path and isinstance(self._find("path", path.rpartition("/")[0]), list | tuple):
+            self._remove(path)  # at an array `add` would insert
+        self._add(path, value)
 
     def _move(self, source: str, path: str) -> None:
         value = self._find("from", source)
