@@ -32,8 +32,8 @@ def contract(one: Invocation) -> Contract:
     if one.kind is Kind.CALL and one.course != (one.call.course if one.call else one.course):
         return _AGENT_TOOL
     if one.kind is Kind.CHAT:
-        # An agent without modes (a Sequential, a custom one) is transferred to like a chat agent.
-        return MODES["adk", "chat"]
+        # An agent without modes (a Sequential, a custom one) can be transferred to, but does not talk with the user.
+        return MODES["adk", "chat"] if hasattr(one.agent, "mode") else replace(_WORKFLOW_AGENT, returns=None)
     if one.kind in (Kind.TASK, Kind.CALL, Kind.NODE) and mode in ("task", "single_turn"):
         known = MODES["adk", mode]
         if mode == "task" and not can("nested_task"):
@@ -42,7 +42,7 @@ def contract(one: Invocation) -> Contract:
             known = replace(known, approvals=can("approval"))
         return replace(known, returns="onward", concurrency=None) if one.kind is Kind.NODE else known
     if one.kind is Kind.CALL:
-        return _WORKFLOW_TOOL if one.agent is None else Contract("adk", mode, returns="automatic")
+        return Contract("adk", mode, returns="automatic") if hasattr(one.agent, "mode") else _WORKFLOW_TOOL
     return _WORKFLOW_AGENT if one.kind is Kind.PART else Contract("adk", mode, returns="onward")
 
 

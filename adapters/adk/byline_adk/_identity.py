@@ -31,7 +31,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
+from ag_ui.core import FunctionCall, ToolCall
 from byline._lanes import Ids
+from byline.events import AssistantMessage, Message, ToolMessage
+
+from ._compat import can
 
 __all__ = ["HERE", "SPAWN", "Book", "Invocation", "Kind", "ToolUse", "Spawn", "depth_first"]
 
@@ -150,6 +154,7 @@ class Book:
         self._expected: Final[dict[tuple[str, str, str], Invocation]] = {}
         self._in_control: dict[str, Invocation] = {}
         self._serial = 0
+        self._paths_known: Final = can("node_path")
 
     # ------------------------------------------------------------------ calls
 
@@ -193,6 +198,25 @@ class Book:
             use for uses in self._uses.values() for use in uses if use.long_running and not use.answered
         ]
 
+    def history(self) -> list[Message]:
+        """Return the past calls as messages: their public ids are taken, and the waiting ones are known."""
+        out: list[Message] = []
+        for uses in self._uses.values():
+            for use in uses:
+                function = FunctionCall(name=use.name, arguments="{}")
+                made = ToolCall(id=use.public, type="function", function=function)
+                held = f"{use.public}:call"
+                out.append(
+                    AssistantMessage(
+                        id=held, role="assistant", tool_calls=[made], subagent_run_id=use.owner.id
+                    )
+                )
+                if use.answered:
+                    out.append(
+                        ToolMessage(id=f"{held}:result", role="tool", tool_call_id=use.public, content="")
+                    )
+        return out
+
     # ------------------------------------------------------------ invocations
 
     def enter(self, agent: Any, branch: str | None, path: str, course: str) -> Invocation:
@@ -229,7 +253,10 @@ class Book:
             if known is not None and not known.over and known.name == name:
                 return known
         parent = self._enclosing(agent, path, home)
-        if not path or _is_node(name, path):
+        outer = agent.parent_agent
+        inside = outer is not None and not hasattr(outer, "mode")  # run by an agent that has no model
+        unknown = not (path or self._paths_known or inside)  # its first event tells which of the two it is
+        if unknown or _is_node(name, path):
             return self._node(name, path, course, parent)
         return self._part(name, course, parent)
 
@@ -275,7 +302,14 @@ class Book:
         course: str,
     ) -> Invocation:
         self._serial += 1
-        return Invocation(kind, name, parent, id_, f"{name}/{self._serial}", call, course=course)
+        one = Invocation(kind, name, parent, id_, f"{name}/{self._serial}", call, course=course)
+        one.agent = self._agent(name)
+        return one
+
+    def _agent(self, name: str) -> Any:
+        """Return the app's agent of a name; the one that really runs is known when it begins."""
+        root = self.root.agent
+        return root.find_agent(name) if hasattr(root, "find_agent") else None
 
     def place(self, one: Invocation, event: Any) -> None:
         """Give an id to what was entered without a path, from its first event (`None`: it has none)."""
@@ -323,7 +357,7 @@ class Book:
             # Without a call the transfer was made by the app's code: there is no id but the event's own.
             tag = use.tag if use is not None else event.id
             continued = self._new(Kind.CHAT, target, parent, tag, use, event.invocation_id)
-            continued.agent = agent
+            continued.agent = agent or continued.agent
             if use is not None:
                 use.spawned = continued
         else:

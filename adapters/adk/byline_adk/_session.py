@@ -138,6 +138,7 @@ class AdkSession:
         if session is not None:
             self._book.replay(session.events)
             self._state = dict(session.state)
+            self.history = [*self.history, *self._book.history()]
         elif self.run_input is None and not runner.auto_create_session:
             raise InputError(
                 f"there is no session {self.thread_id!r} of user {self._where['user_id']!r} in app "
@@ -197,7 +198,7 @@ class AdkSession:
         try:
             for turn in self._turns:
                 await self._send(sink, watch, turn)
-        except Exception:
+        except BaseException:
             watch.fail_what_failed()
             raise
         end = watch.end()

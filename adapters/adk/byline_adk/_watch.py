@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from byline import signals as s
 from byline.agent import Sink
+from byline.attributor import INTERRUPT_LOST
 from byline.hooks import Invocation as Described
 from byline.plain import plain
 
@@ -25,6 +26,7 @@ STAMP: Final = "byline"
 """The key in `custom_metadata` that says whose a model run is, where its events do not share their `actions`."""
 
 _ABORTED: Final = "INVOCATION_ABORTED"
+_LOST: Final = "its question was swallowed by the caller, which went on without an answer"
 _HIDDEN_FAILURE: Final = "Error running sub-agent: "
 
 
@@ -104,7 +106,7 @@ class Watch:
     def fail_agent(self, ctx: Any, error: BaseException) -> None:
         """Remember why an agent failed; its last words may still be on their way."""
         one = self._frame(ctx)
-        if one is not None and one.failure is None:
+        if one is not None and one.kind is not Kind.ROOT and one.failure is None:
             one.failure = (str(error) or type(error).__name__, type(error).__name__)
 
     def ask_model(self, ctx: Any, model: str | None) -> None:
@@ -365,7 +367,8 @@ class Watch:
             if use.owner is not owner:
                 owner = use.owner
                 self._open(owner, event)
-            self._returned(use, response.response, by_event=True)
+            if not self._aborted:  # else ADK answers in the place of who was cut off
+                self._returned(use, response.response, by_event=True)
             use.answered = True
         if _is_plumbing(owner, name):
             return
@@ -435,6 +438,8 @@ class Watch:
             self._settle(owner, at_once=True)
 
     def _output(self, owner: Invocation, event: Any) -> None:
+        if event.node_info.message_as_output:
+            return  # its text, which was said
         path = event.node_info.path
         outputs = event.node_info.output_for or [path]
         if self.book.root.path in outputs and not self.is_inside(event.invocation_id):
@@ -508,11 +513,15 @@ class Watch:
         if not one.done or one.over or (one.speaking and not at_once):
             return
         for inner in depth_first(each for each in self.book.live if one in each.up()):
-            if not inner.over and inner.opened and (inner is one or not self._waits(inner)):
+            if not inner.over and inner.opened:
                 self._close(inner)
 
     def _close(self, one: Invocation) -> None:
         one.over = True
+        if one.failure is None and any(
+            owner is one and not self._is_answered(id_) for id_, (owner, _, _) in self._asked.items()
+        ):
+            one.failure = (_LOST, INTERRUPT_LOST)
         if one.failure is not None:
             self._say(s.Failed(one.key or "", *one.failure))
         elif one.result is None:
@@ -532,17 +541,15 @@ class Watch:
 
     def end(self) -> s.RunFinished | s.RunCancelled | s.RunFailed:
         """Say how the run ended that ended by itself."""
+        self.fail_what_failed()
         if self._aborted:
             return s.RunCancelled("the run was aborted")
-        self.fail_what_failed()
         if self._error is not None:
             return s.RunFailed(*self._error)
         asked = []
         for id_, (owner, call, _) in self._asked.items():
-            if self._is_answered(id_):
-                continue
-            self._say(content.question(owner.key, call, self._pending.get(id_, s.ABSENT)))
-            if not any(each.over for each in owner.up()):
+            if not self._is_answered(id_) and not any(each.over for each in owner.up()):
+                self._say(content.question(owner.key, call, self._pending.get(id_, s.ABSENT)))
                 asked.append(id_)
         for one in depth_first(each for each in self.book.live if each.opened and not each.over):
             if one.kind is Kind.ROOT or self._waits(one):
@@ -561,7 +568,9 @@ class Watch:
         return s.RunFailed(str(error) or type(error).__name__, type(error).__name__)
 
     def fail_what_failed(self) -> None:
-        """Close with its cause what failed and is still open, deepest first."""
+        """Close with its cause what failed and is still open, deepest first; announce what never said a word."""
+        for one in list(self.book.live):
+            self._open(one)
         for one in depth_first(self.book.live):
             if one.failure is not None and one.opened and not one.over:
                 self._close(one)

@@ -20,7 +20,6 @@ from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
-from google.genai import types
 
 __all__ = [
     "AT_ONCE",
@@ -206,5 +205,3 @@ _REST = {
     "ACTIVITY_SNAPSHOT": lambda e: f"shows {e.message_id} {e.activity_type} {json.dumps(e.content)}",
     "CUSTOM": lambda e: f"custom {e.name} {json.dumps(e.value)}",
 }
-
-_ = types
