@@ -521,20 +521,99 @@ async def test_a_new_process(tmp_path):
 
     first = await collect(process().run(user("hi")))
     second = await collect(process().run(yes(first)))
-    assert show(first + second) == FILL
+    assert show(first + second) == [
+        "-| RUN",
+        "-| calls c1 payer in m1",
+        '-| c1 {"request": "x"}',
+        "-| called c1",
+        "-| + c1 payer (task) by c1",
+        "c1| calls p1 pay in m2",
+        'c1| p1 {"amount": 5}',
+        "c1| called p1",
+        "c1| ~ adk1",
+        '-| RUN ASKS c1 confirmation adk1 call=p1 \'Please approve or reject the tool call pay() by responding with a FunctionResponse with an expected ToolConfirmation payload.\' {"type": "object", "properties": {"confirmed": {"type": "boolean"}, "payload": {}}, "required": ["confirmed"]}',
+        "-| RUN",
+        "-| + c1 payer (task) by c1",
+        "c1| p1 -> 'paid 5'",
+        'c1| . {"result": "ok"}',
+        "-| c1 -> 'ok'",
+        "-| says m3",
+        "-| m3 'done'",
+        "-| said m3",
+        "-| RUN SUCCESS",
+    ]
 
 
 async def test_a_question_answered_in_a_new_process(tmp_path):
     def process():
         booker = agent("booker", Say("Which city?"), Say(calls=[("f1", "finish_task", {"result": "ok"})]), mode="task")
-        helper = agent("helper", Say("helper here"))
-        root = agent("root", Say(calls=[("c1", "booker", {"request": "x"})]), Say(calls=[("t1", "transfer_to_agent", {"agent_name": "helper"})]), sub_agents=[booker, helper])
+        target = runner(boss(booker), session_service=SqliteSessionService(str(tmp_path / "s.db")))
+        return attribute(target, clock=None)
+
+    events = []
+    for text in ("hi", "Seoul"):
+        events += await collect(process().run(user(text)))
+    assert show(events) == [
+        "-| RUN",
+        "-| calls c1 booker in m1",
+        '-| c1 {"request": "x"}',
+        "-| called c1",
+        "-| + c1 booker (task) by c1",
+        "c1| says m2",
+        "c1| m2 'Which '",
+        "c1| m2 'city?'",
+        "c1| said m2",
+        "c1| ~",
+        "-| RUN SUCCESS pending c1",
+        "-| RUN",
+        "-| + c1 booker (task) by c1",
+        'c1| . {"result": "ok"}',
+        "-| c1 -> 'ok'",
+        "-| says m3",
+        "-| m3 'done'",
+        "-| said m3",
+        "-| RUN SUCCESS",
+    ]
+
+
+async def test_a_chat_agent_goes_on_in_a_new_process(tmp_path):
+    def process():
+        first = agent("first", Say(calls=[("t2", "transfer_to_agent", {"agent_name": "second"})]))
+        second = agent("second", Say("second here"))
+        root = agent("root", Say(calls=[("t1", "transfer_to_agent", {"agent_name": "first"})]), sub_agents=[first, second])
         return attribute(runner(root, session_service=SqliteSessionService(str(tmp_path / "s.db"))), clock=None)
 
     events = []
-    for text in ("hi", "Seoul", "more"):
+    for text in ("hi", "more"):
         events += await collect(process().run(user(text)))
-    assert show(events) == FILL
+    assert show(events) == [
+        "-| RUN",
+        "-| calls t1 transfer_to_agent in m1",
+        '-| t1 {"agent_name": "first"}',
+        "-| called t1",
+        "-| t1 -> 'transferred to first'",
+        "-| + t1 first (chat) by t1",
+        "t1| calls t2 transfer_to_agent in m2",
+        't1| t2 {"agent_name": "second"}',
+        "t1| called t2",
+        "t1| t2 -> 'transferred to second'",
+        "t1| .",
+        "-| + t2 second (chat) by t2",
+        "t2| says m3",
+        "t2| m3 'second '",
+        "t2| m3 'here'",
+        "t2| said m3",
+        "t2| ~",
+        "-| RUN SUCCESS",
+        "-| RUN",
+        "-| + t2 second (chat) by t2",
+        "t2| says m4",
+        "t2| m4 'second '",
+        "t2| m4 'here'",
+        "t2| said m4",
+        "t2| ~",
+        "-| RUN SUCCESS",
+    ]
 
 
 async def test_a_failed_task_that_runs_again_is_a_retry():
