@@ -262,7 +262,11 @@ def _array(lines: _Lines, head: bytes) -> Iterator[Record]:
             raise ReadError(f"line {place.line}: an element is nested too deeply", place.line) from None
         except ValueError as error:
             place.at(min(getattr(error, "pos", at), len(text)))
-            said = "the array breaks off" if at >= len(text) else f"this is no JSON: {getattr(error, 'msg', error)}"
+            said = (
+                "the array breaks off"
+                if at >= len(text)
+                else f"this is no JSON: {getattr(error, 'msg', error)}"
+            )
             raise ReadError(f"line {place.line}: {said}", place.line) from error
         yield Record(text[at:end].encode("utf-8", "surrogatepass"), place.line)
         at = place.at(_end_of_space(text, end))

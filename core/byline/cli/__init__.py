@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from byline import __version__
+from byline.cli._reports import own_version
 
 __all__ = ["main"]
 
@@ -31,6 +31,6 @@ class _Lazy(click.Group):
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="byline")
+@click.version_option(own_version(), prog_name="byline")
 def main() -> None:
     """See who did what in a multi-agent run."""
