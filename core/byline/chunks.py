@@ -26,9 +26,10 @@ from byline.errors import BylineError
 from byline.events import EVENT_CLASSES, BaseEvent
 from byline.state import Json
 
-__all__ = ["CHUNK_TYPES", "ChunkError", "Expander", "expand"]
+__all__ = ["CHUNK_TYPES", "ChunkError", "Expander", "Wire", "expand"]
 
 Wire: TypeAlias = Mapping[str, Json]
+"""An event, or a part of one, as it is on the wire: the wire's own names, absent where there is no value."""
 
 AnyEvent = TypeVar("AnyEvent", BaseEvent, Wire)
 
