@@ -1,0 +1,203 @@
+"""The judge: events in, findings out, and never an exception.
+
+    judge = Validator(profile="producer")
+    for line in stream:
+        for finding in judge.feed(line):
+            print(finding.rule, finding.event, finding.message)
+    judge.finish()
+
+`producer` holds a stream to everything the text demands of who writes it, `consumer` to what a reader must reject;
+`byline.rules` has both as one table.  Either way the stream is followed as a reader follows it, so that what comes
+after a fault is judged fairly, and an item that had its error is not mentioned again.
+
+The heart is one dispatch table per phase of the stream: before the first event, in a run, after RUN_FINISHED,
+after RUN_ERROR.  An event goes through the strict reader and then to the one handler its type has in this phase.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from byline.events import EVENT_CLASSES, BaseEvent
+from byline.rules import PROFILES, Profile, levels
+from byline.schema import UnreadableError, WireEvent, parse, problems, read, shown, wire
+from byline.validator._book import REASONING, TEXT, Book, Finding
+from byline.validator._documents import Documents
+from byline.validator._invocations import Invocations
+from byline.validator._items import Calls, Messages, Spans, Steps, encrypted_value
+from byline.validator._lanes import Lanes
+from byline.validator._malformed import judge, remainder
+from byline.validator._runs import Runs
+
+__all__ = ["MAX_OPEN", "Finding", "Validator"]
+
+MAX_OPEN: Final = 100_000
+"""How many items of one kind may be open at once before the run is not followed further."""
+
+_Handler: TypeAlias = Callable[[WireEvent], None]
+
+
+class Validator:
+    """Judges one stream of AG-UI events.
+
+    `profile` is whose duties count, `max_open` how many items of one kind may be open at once.  Raises `ValueError`
+    for a profile that there is not; nothing after that raises, whatever is fed.
+    """
+
+    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "profile")
+
+    def __init__(self, profile: Profile = "producer", *, max_open: int = MAX_OPEN) -> None:
+        if profile not in PROFILES:
+            raise ValueError(f"profile is {profile!r}; there are {' and '.join(PROFILES)}")
+        self.profile: Final = profile
+        book = self._book = Book(levels(profile), max_open)
+        text = Messages(book, TEXT, "text", "text message")
+        reasoning = Messages(book, REASONING, "reasoning", "reasoning message")
+        spans = Spans(book, "span", "reasoning span", owner_rule="reasoning-owner")
+        calls, steps = Calls(book), Steps(book)
+        families = {"text": text, "reasoning": reasoning, "call": calls}
+        documents, invocations = Documents(book, families), Invocations(book)
+        lanes = Lanes(book, families)
+        runs = Runs(book, (steps, text, reasoning, spans, calls), documents, invocations)
+        self._lanes = lanes.open
+
+        def begins(event: WireEvent) -> None:
+            self._table = in_run
+            runs.started(event)
+
+        def finishes(event: WireEvent) -> None:
+            self._table = after_finished
+            runs.finished(event)
+
+        def fails(event: WireEvent) -> None:
+            self._table = after_error
+            runs.failed(event)
+
+        def nests(event: WireEvent) -> None:
+            message = f"RUN_STARTED opens run {shown(event['runId'])} while the run of event {book.run_index} is active"
+            book.report("run-nested", message, related=book.run_index)
+            runs.started(event)
+
+        def precedes(event: WireEvent) -> None:
+            if book.gap is None:
+                book.report(
+                    "first-event", f"the first event is {event['type']}, not RUN_STARTED or RUN_ERROR"
+                )
+            book.begin_run()
+            book.lose()
+            book.muted.add(("run",))
+            self._table = in_run
+            in_run[event["type"]](event)
+
+        def follows(rule: str, last: str) -> _Handler:
+            def refuse(event: WireEvent) -> None:
+                book.report(
+                    rule,
+                    f"{event['type']} follows {last} of the run that began at event {book.run_index}",
+                    (rule,),
+                )
+
+            return refuse
+
+        in_run: dict[str, _Handler] = {
+            "RUN_STARTED": nests,
+            "RUN_FINISHED": finishes,
+            "RUN_ERROR": fails,
+            "TEXT_MESSAGE_START": text.start,
+            "TEXT_MESSAGE_CONTENT": text.carry_on,
+            "TEXT_MESSAGE_END": text.end,
+            "TEXT_MESSAGE_CHUNK": lanes.text,
+            "REASONING_START": spans.start,
+            "REASONING_END": spans.end,
+            "REASONING_MESSAGE_START": reasoning.start,
+            "REASONING_MESSAGE_CONTENT": reasoning.carry_on,
+            "REASONING_MESSAGE_END": reasoning.end,
+            "REASONING_MESSAGE_CHUNK": lanes.reasoning,
+            "REASONING_ENCRYPTED_VALUE": lambda event: encrypted_value(book, event),
+            "TOOL_CALL_START": calls.start,
+            "TOOL_CALL_ARGS": calls.carry_on,
+            "TOOL_CALL_END": calls.end,
+            "TOOL_CALL_CHUNK": lanes.call,
+            "TOOL_CALL_RESULT": calls.result,
+            "STEP_STARTED": steps.start,
+            "STEP_FINISHED": steps.finish,
+            "STATE_SNAPSHOT": documents.state_snapshot,
+            "STATE_DELTA": documents.state_delta,
+            "MESSAGES_SNAPSHOT": documents.messages_snapshot,
+            "ACTIVITY_SNAPSHOT": documents.activity_snapshot,
+            "ACTIVITY_DELTA": documents.activity_delta,
+            "RAW": documents.passes,
+            "CUSTOM": documents.custom,
+            "SUBAGENT_STARTED": invocations.started,
+            "SUBAGENT_FINISHED": invocations.finished,
+            "SUBAGENT_ERROR": invocations.failed,
+        }
+        boundaries: dict[str, _Handler] = {"RUN_STARTED": begins, "RUN_ERROR": fails}
+        before = dict.fromkeys(EVENT_CLASSES, precedes) | boundaries
+        after_finished = dict.fromkeys(EVENT_CLASSES, follows("after-finished", "RUN_FINISHED")) | boundaries
+        after_error = dict.fromkeys(EVENT_CLASSES, follows("after-error", "RUN_ERROR")) | {
+            "RUN_STARTED": begins
+        }
+        self._table: Mapping[str, _Handler] = before
+        self._in_run = in_run
+        self._before = lanes.before
+
+    @property
+    def events(self) -> int:
+        """How many events have been fed, unreadable ones included."""
+        return self._book.index + 1
+
+    def feed(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> list[Finding]:
+        """Judge the next event and return what is wrong, in the order it was noticed; an empty list when nothing is.
+
+        `event` is a record as it is on the wire (one JSON text as bytes or str), or a mapping or typed event, which
+        is judged as the JSON it would be sent as.
+        """
+        book = self._book
+        book.index += 1
+        read_ = read(event) if isinstance(event, bytes | str) else None
+        if read_ is None:
+            self._refused(event)
+        else:
+            if self._lanes:
+                self._before(read_)
+            self._table[read_["type"]](read_)
+        if book.findings:
+            found, book.findings = book.findings, []
+            return found
+        return []
+
+    def finish(self) -> list[Finding]:
+        """Judge the end of the stream: a run that has not ended has broken off."""
+        book = self._book
+        if book.index < 0:
+            book.report("empty-stream", "the stream has no event", event=None)
+        elif self._table is self._in_run and book.gap != book.index:
+            message = f"the stream ends in the run that began at event {book.run_index}, without RUN_FINISHED or RUN_ERROR"
+            book.report("run-truncated", message, ("run",), event=None, related=book.run_index)
+        found, book.findings = book.findings, []
+        return found
+
+    def _refused(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> None:
+        """Judge what is no event, or not as it was fed; then take of it what a reader would."""
+        book = self._book
+        try:
+            document = parse(event if isinstance(event, bytes | str) else wire(event))
+        except UnreadableError as error:
+            rule = "beyond-limits" if "levels deep" in str(error) else "not-json"
+            book.report(rule, f"the record cannot be read: {error}")
+            book.lose()
+            return
+        found = problems(document)
+        quiet = judge(book, document, found) if found else False
+        kept = remainder(book, document, found) if found else document
+        if kept is None:
+            return
+        if self._lanes:
+            self._before(kept)
+        was, book.quiet = book.quiet, quiet
+        try:
+            self._table[kept["type"]](kept)
+        finally:
+            book.quiet = was
+        if quiet and kept["type"] == "RUN_STARTED":
+            book.muted.add(("run",))  # its ids may be ours and not the stream's

@@ -1,0 +1,141 @@
+"""Events that the schema refuses: which rule each problem breaks, and what of the event still counts.
+
+A consumer strips what it does not recognise and goes on; so does the validator, in either profile, so that the
+events after it are judged by what a reader would have.  A malformed known value is fatal: the items the event
+names are then muted, and where it does not even name them there is a gap.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from byline.schema import Problem, WireEvent, problems, without
+from byline.validator._book import ACTIVITY, TAG, UNKNOWN, Book, key_of
+
+__all__ = ["judge", "remainder"]
+
+_RUN_EVENTS = frozenset({"RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"})
+_ITEMS = (
+    ("TEXT_MESSAGE_", "messageId", "text"),
+    ("REASONING_MESSAGE_", "messageId", "reasoning"),
+    ("REASONING_", "messageId", "span"),
+    ("TOOL_CALL_", "toolCallId", "call"),
+    ("ACTIVITY_", "messageId", "activity"),
+)
+
+
+def judge(book: Book, document: Any, found: Sequence[Problem]) -> bool:
+    """Report what the schema refuses about an event; return whether it is an error in this profile."""
+    before = len(book.findings)
+    paths = {problem.path: problem for problem in found}
+    for problem in found:
+        rule, message = _rule(problem, document), problem.message
+        if problem.kind == "unknown":
+            camel = _camel(str(problem.path[-1]))
+            if camel is not None:
+                message += f"; on the wire it is {camel!r}"
+        elif problem.kind == "missing" and _snake_of(problem, paths):
+            continue  # said with the member that stands in its place
+        book.report(rule, message, pointer=problem.pointer)
+    return any(finding.level == "error" for finding in book.findings[before:])
+
+
+def _rule(problem: Problem, document: Any) -> str:
+    path, kind = problem.path, problem.kind
+    last = path[-1] if path else ""
+    type_ = document.get("type") if isinstance(document, dict) else None
+    if not path or path == ("type",):
+        return "unknown-type" if kind == "variant" else "not-an-event"
+    if last == TAG and kind in ("null", "unknown", "missing"):
+        return {"null": "null-tag", "unknown": "tag-not-allowed", "missing": "tag-missing"}[kind]
+    if kind == "unknown":
+        if last == "usage" and str(type_).startswith("SUBAGENT_"):
+            return "usage-on-subagent"
+        return "success-with-interrupts" if path == ("outcome", "interruptIds") else "unknown-member"
+    if kind == "variant":
+        return "unknown-outcome" if path == ("outcome", "type") else "unknown-variant"
+    return {"null": "null-member", "missing": "missing-member"}.get(kind, "wrong-value")
+
+
+def _camel(name: str) -> str | None:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest) if rest and head and all(rest) else None
+
+
+def _snake_of(problem: Problem, paths: dict[tuple[str | int, ...], Problem]) -> bool:
+    """Whether a missing member is there under a name that only Python uses."""
+    around, name = problem.path[:-1], problem.path[-1]
+    return any(
+        other.kind == "unknown" and path[:-1] == around and _camel(str(path[-1])) == name
+        for path, other in paths.items()
+    )
+
+
+def remainder(book: Book, document: Any, found: Sequence[Problem]) -> WireEvent | None:
+    """Return what a reader would keep of a refused event, or mute what it names and return `None`."""
+    if not isinstance(document, dict) or not isinstance(document.get("type"), str):
+        book.lose()
+        return None
+    if any(problem.path == ("type",) for problem in found):
+        if "error" == book.levels.get("unknown-type"):
+            book.lose()
+        return None
+    strippable = {"unknown": 0, "null": 0, "variant": 1}
+    if all(problem.kind in strippable for problem in found):
+        cut = {problem.path[: len(problem.path) - strippable[problem.kind]] for problem in found}
+        kept = without(document, iter(cut))
+        if not problems(kept):
+            return dict(kept)
+    if document["type"] in _RUN_EVENTS:
+        return _boundary(book, document)
+    _mute(book, document)
+    return None
+
+
+def _boundary(book: Book, document: WireEvent) -> WireEvent:
+    """Return the least that a run event with a fault still says: that a run began or ended."""
+    kept: WireEvent = {"type": document["type"], "protocolVersion": "0.0", "message": ""}
+    for member, known in (("threadId", book.thread), ("runId", book.run)):
+        said = document.get(member)
+        kept[member] = said if isinstance(said, str) else known or ""
+    return kept
+
+
+def _mute(book: Book, document: WireEvent) -> None:
+    """Say nothing more about the items that a refused event is about; where that is unknown, note a gap."""
+    type_ = document["type"]
+    if type_.startswith("STATE_"):
+        book.state = UNKNOWN
+        return
+    if type_.startswith("SUBAGENT_"):
+        tag = document.get(TAG)
+        if not isinstance(tag, str):
+            book.lose()
+            return
+        known = book.owner(tag)
+        book.muted.add(("subagent", known.tag))
+        if type_ == "SUBAGENT_STARTED":
+            known.announced = book.index
+        elif known.announced is not None:
+            known.ended, known.how = book.index, "closed"
+        return
+    if type_.startswith("STEP_"):
+        name, tag = document.get("stepName"), document.get(TAG)
+        if isinstance(name, str) and (tag is None or isinstance(tag, str)):
+            book.muted.add(("step", (None if tag is None else key_of(tag), key_of(name))))
+        else:
+            book.lose()
+        return
+    for prefix, member, kind in _ITEMS:
+        if type_.startswith(prefix):
+            id_ = document.get(member)
+            if not isinstance(id_, str):
+                book.lose()
+                return
+            key = key_of(id_)
+            book.muted.add((kind, key))
+            if kind == "activity":
+                book.activities[key] = UNKNOWN
+                book.messages.setdefault(key, book.index << 36 | ACTIVITY)
+            return
+    if type_ == "MESSAGES_SNAPSHOT":
+        book.lose()
