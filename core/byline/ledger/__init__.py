@@ -6,7 +6,8 @@ for branch in ledger.tree():
 ledger.owner_of_message("m7")      # "researcher-2", or None for the parent agent
 """
 
-from byline.ledger._conversation import Conversation, Mark
+from byline.ledger._conversation import Conversation
+from byline.ledger._items import Mark
 from byline.ledger._ledger import Ledger, Record
 from byline.ledger._views import (
     Activity,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from byline import state
 from byline.chunks import Wire
-from byline.ledger._conversation import Mark
+from byline.ledger._items import Mark, RejectedError
 from byline.ledger._views import (
     Custom,
     Failure,
@@ -37,7 +37,6 @@ class Account:
     """What is known of it, but for its children."""
     children: dict[str, None] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
-    open_steps: dict[str, int] = field(default_factory=dict)
     changes: list[StateChange] = field(default_factory=list)
     customs: list[Custom] = field(default_factory=list)
     raws: list[Raw] = field(default_factory=list)
@@ -54,24 +53,39 @@ class Book:
         self.interrupts: tuple[Wire, ...] = ()
         """What the last run that finished waits for; a run that fails has answered nothing."""
         self._active: dict[str, None] = {}
+        self._open_steps: dict[tuple[str | None, str], int] = {}
 
     def apply(self, event: Wire, mark: Mark) -> None:
         """Write down what `event` says.
 
-        Raises `state.PatchError` for a `STATE_DELTA` that does not apply; the state stays as it was.
+        Raises `RejectedError` for one that has no place here, and `state.PatchError` for a `STATE_DELTA` that does
+        not apply: the state stays as it was.
         """
-        if "subagentRunId" in event:
-            self._account(event["subagentRunId"])
         handler = self._HANDLERS.get(event["type"])
         if handler is not None:
             handler(self, event, mark)
+        elif "subagentRunId" in event:
+            self._account(event["subagentRunId"])
+
+    def check_phase(self, event: Wire) -> None:
+        """Raise `RejectedError` unless there is a run that `event` can be part of, or it begins one."""
+        if self._under_way() or event["type"] == "RUN_STARTED":
+            return
+        failed = bool(self.runs) and self.runs[-1].status == "failed"
+        if event["type"] != "RUN_ERROR" or failed:
+            rule = "first-event" if not self.runs else "after-error" if failed else "after-finished"
+            raise RejectedError(rule, f"{event['type']} belongs to no run: none is under way")
 
     def leave_run(self, mark: Mark, status: RunStatus, **facts: Any) -> None:
         """End the run that is under way, if one is; what is still at work in it has no more to say."""
         for id_ in tuple(self._active):
             self._end_invocation(id_, mark, status="abandoned")
-        if self.runs and self.runs[-1].status == "running":
+        self._open_steps.clear()
+        if self._under_way():
             self.runs[-1] = replace(self.runs[-1], status=status, end=mark, **facts)
+
+    def _under_way(self) -> bool:
+        return bool(self.runs) and self.runs[-1].status == "running"
 
     def _account(self, owner: str | None) -> Account:
         account = self.accounts.get(owner)
@@ -116,7 +130,7 @@ class Book:
         )
 
     def _run_error(self, event: Wire, mark: Mark) -> None:
-        if not self.runs or self.runs[-1].status != "running":
+        if not self._under_way():
             self.runs.append(Run(thread_id=None, run_id=None, start=mark))
         failure = Failure(event["message"], event.get("code"))
         self.leave_run(mark, "failed", failure=failure, **_usage(event))
@@ -130,6 +144,14 @@ class Book:
         id_, parent = event["subagentRunId"], event.get("parentSubagentRunId")
         metadata = event.get("metadata", {})
         contract = metadata.get("byline")
+        if id_ in self._active:
+            raise RejectedError("subagent-already-active", f"subagent {id_!r} is active already")
+        if self._announced_in_this_run(id_):
+            raise RejectedError("subagent-id-reused", f"subagent {id_!r} has ended in this run")
+        if parent is not None and not self._announced_in_this_run(parent):
+            raise RejectedError(
+                "subagent-parent-unknown", f"no subagent {parent!r} was announced in this run"
+            )
         account = self._account(id_)
         self._account(account.invocation.parent).children.pop(id_, None)
         self._account(parent).children[id_] = None
@@ -147,6 +169,11 @@ class Book:
             segments=(*account.invocation.segments, Segment(len(self.runs) - 1, mark)),
         )
         self._active[id_] = None
+
+    def _announced_in_this_run(self, id_: str) -> bool:
+        account = self.accounts.get(id_)
+        segments = () if account is None else account.invocation.segments
+        return bool(segments) and segments[-1].run == len(self.runs) - 1
 
     def _subagent_finished(self, event: Wire, mark: Mark) -> None:
         outcome = event.get("outcome", {})
@@ -173,25 +200,32 @@ class Book:
         )
 
     def _end_invocation(self, id_: str, mark: Mark, **facts: Any) -> None:
-        if id_ in self._active:
-            del self._active[id_]
-            account = self._account(id_)
-            segments = account.invocation.segments
-            ended = (*segments[:-1], replace(segments[-1], end=mark))
-            account.invocation = replace(account.invocation, segments=ended, **facts)
+        if id_ not in self._active:
+            ended = self._announced_in_this_run(id_)
+            rule = "subagent-already-ended" if ended else "subagent-not-announced"
+            raise RejectedError(rule, f"subagent {id_!r} is not active in this run")
+        del self._active[id_]
+        account = self._account(id_)
+        segments = account.invocation.segments
+        ended_segments = (*segments[:-1], replace(segments[-1], end=mark))
+        account.invocation = replace(account.invocation, segments=ended_segments, **facts)
 
     # -- what an owner does besides messages ----------------------------------------------------------------------
 
     def _step_started(self, event: Wire, mark: Mark) -> None:
-        account = self._author(event)
-        account.open_steps[event["stepName"]] = len(account.steps)
-        account.steps.append(Step(name=event["stepName"], start=mark, end=None))
+        key = (event.get("subagentRunId"), event["stepName"])
+        if key in self._open_steps:
+            raise RejectedError("step-already-open", f"step {key[1]!r} of this owner is open already")
+        steps = self._author(event).steps
+        self._open_steps[key] = len(steps)
+        steps.append(Step(name=key[1], start=mark, end=None))
 
     def _step_finished(self, event: Wire, mark: Mark) -> None:
-        account = self._author(event)
-        at = account.open_steps.pop(event["stepName"], None)
-        if at is not None:
-            account.steps[at] = replace(account.steps[at], end=mark)
+        key = (event.get("subagentRunId"), event["stepName"])
+        if key not in self._open_steps:
+            raise RejectedError("step-not-open", f"step {key[1]!r} of this owner is not open")
+        at, steps = self._open_steps.pop(key), self._author(event).steps
+        steps[at] = replace(steps[at], end=mark)
 
     def _state_snapshot(self, event: Wire, mark: Mark) -> None:
         self.state = event["snapshot"]
@@ -239,7 +273,7 @@ def _usage(event: Wire) -> dict[str, Any]:
     if isinstance(split, list):
         by_owner: dict[str | None, list[Wire]] = {}
         for entry in split:
-            if isinstance(entry, Mapping):
+            if isinstance(entry, Mapping) and isinstance(entry.get("subagentRunId"), str | None):
                 counts = {member: count for member, count in entry.items() if member != "subagentRunId"}
                 by_owner.setdefault(entry.get("subagentRunId"), []).append(counts)
         facts["usage_by_owner"] = {owner: tuple(entries) for owner, entries in by_owner.items()}

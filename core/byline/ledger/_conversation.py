@@ -2,17 +2,19 @@
 
 One table, `Conversation._HANDLERS`, says what each event does to the list.  What is easily got wrong:
 
-- a START under a known id reuses that message, whatever its role, and keeps its owner; only an activity is left
-  alone;
+- a START under a known id reuses that message, whatever its role, and the message keeps its owner; only an activity
+  takes no text;
 - a tool call goes into the message it names.  A message that does not exist yet is made under that id (or under
   the call's own id when it names none) and only then takes the call's tag;
-- a tool's answer has its own owner and stands right after the message that holds the call, behind the answers that
-  are there already, however much was said in between;
+- a tool's answer has its own owner and stands right behind the message that holds the call and the answers that are
+  there already, however much was said in between;
 - a replacing activity snapshot re-owns the activity, also back to the parent agent; `replace: false` keeps what is
   there; either way its metadata is merged;
 - `MESSAGES_SNAPSHOT` replaces by id in place, appends what is new, and drops what it does not list, except activities
   and reasoning while it lists none of that kind;
-- metadata is merged key by key into the item that the event builds: the call, not the message, for tool calls.
+- metadata is merged key by key into the item that the event builds: the call, not the message, for tool calls;
+- whoever continues an item must be who opened it, or say nothing.  That is judged within a run: the next run knows
+  the owners that its input or a snapshot names, and of other messages whoever speaks first.
 
 The list is a chain of records, so that an answer is put into its middle, and a word appended to any message, at the
 same cost in the ten-thousandth message as in the first.  Records outlive the list: what a snapshot drops was still
@@ -21,125 +23,31 @@ under ids of its own, as backends do that build it from their memory.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from byline import state
 from byline.chunks import Wire
-from byline.state import Json
+from byline.ledger._items import ABSENT, Claim, Mark, Message, RejectedError, ToolCall
 
-__all__ = ["Conversation", "Mark", "Message", "ToolCall"]
+__all__ = ["Conversation"]
 
-_ABSENT: Final[Any] = object()
-
-
-class Mark(NamedTuple):
-    """A place in the stream: the 0-based number of the record fed, and its `timestamp` if it has one."""
-
-    event: int
-    timestamp: int | None
-
-
-class Message:
-    """One message under construction; `wire()` is what it is so far."""
-
-    __slots__ = ("_content", "_deltas", "calls", "end", "fields", "last_answer", "listed", "next", "start")
-
-    def __init__(self, fields: dict[str, Json], start: Mark) -> None:
-        self.fields = fields
-        """Its members except `content` and `toolCalls`."""
-        self.calls: list[ToolCall] = []
-        self.start = start
-        self.end: Mark | None = None
-        self.listed = True
-        self.next: Message | None = None
-        self.last_answer: Message | None = None
-        self._content: Json = fields.pop("content", _ABSENT)
-        self._deltas: list[str] = []
-
-    @property
-    def id(self) -> str:
-        return str(self.fields["id"])
-
-    @property
-    def role(self) -> str:
-        return str(self.fields["role"])
-
-    @property
-    def owner(self) -> str | None:
-        owner: str | None = self.fields.get("subagentRunId")
-        return owner
-
-    @property
-    def content(self) -> Json:
-        """Text, content parts, an activity's object, or `None` for a message that has no content (yet)."""
-        if self._deltas:
-            self._content = "".join([self._content if isinstance(self._content, str) else "", *self._deltas])
-            self._deltas.clear()
-        return None if self._content is _ABSENT else self._content
-
-    @content.setter
-    def content(self, content: Json) -> None:
-        self._deltas.clear()
-        self._content = content
-
-    def append(self, delta: str) -> None:
-        self._deltas.append(delta)
-
-    def wire(self) -> dict[str, Json]:
-        wire = state.copied(self.fields)
-        if (content := state.copied(self.content)) is not None:
-            wire["content"] = content
-        if self.calls:
-            wire["toolCalls"] = [call.wire() for call in self.calls]
-        return dict(wire)
-
-
-class ToolCall:
-    """One tool call under construction."""
-
-    __slots__ = ("_arguments", "answer", "end", "extra", "id", "message", "name", "start")
-
-    def __init__(self, id_: str, name: str, message: Message, start: Mark) -> None:
-        self.id = id_
-        self.name = name
-        self.message = message
-        self.extra: dict[str, Json] = {}
-        """`metadata` and `encryptedValue`, where it has them."""
-        self.answer: Message | None = None
-        self.start = start
-        self.end: Mark | None = None
-        self._arguments: list[str] = []
-
-    @property
-    def arguments(self) -> str:
-        """Its arguments as they were sent: text that is meant to be JSON and need not be."""
-        if len(self._arguments) > 1:
-            self._arguments = ["".join(self._arguments)]
-        return self._arguments[0] if self._arguments else ""
-
-    @arguments.setter
-    def arguments(self, arguments: str) -> None:
-        self._arguments = [arguments]
-
-    def append(self, delta: str) -> None:
-        self._arguments.append(delta)
-
-    def wire(self) -> dict[str, Json]:
-        function = {"name": self.name, "arguments": self.arguments}
-        return {"id": self.id, "type": "function", "function": function, **state.copied(self.extra)}
+_TAG: Final = "subagentRunId"
+_NOUNS: Final = {"text": "text message", "reasoning": "reasoning message", "call": "tool call"}
 
 
 class Conversation:
     """Takes wire events without chunks, in order, and keeps the messages they make.
 
-    It expects events that a consumer may accept; of others it makes what it can.
+    It expects events of the schema's shape, and keeps parts of them.
     """
 
     def __init__(self) -> None:
-        self._head = Message({"id": "", "role": ""}, Mark(-1, None))
+        self._run = 0
+        self._head = Message({"id": "", "role": ""}, Mark(-1, None), Claim(0, None))
         self._last = self._head
         self._messages: dict[str, Message] = {}
         self._calls: dict[str, ToolCall] = {}
+        self._open: dict[tuple[str, str], Message | ToolCall] = {}
         self.of_owner: dict[str | None, list[Message]] = {}
         """Every message that there ever was, by owner, in the order of their beginning."""
 
@@ -161,94 +69,139 @@ class Conversation:
     def apply(self, event: Wire, mark: Mark) -> None:
         """Do what `event` does to the messages; events that do nothing to them pass.
 
-        Raises `state.PatchError` for an `ACTIVITY_DELTA` that does not apply; the activity keeps its content.
+        Raises `RejectedError` for one that would put words into another's mouth, or into an item that is not open;
+        and `state.PatchError` for an `ACTIVITY_DELTA` that does not apply: the activity keeps its content.
         """
         handler = self._HANDLERS.get(event["type"])
         if handler is not None:
             handler(self, event, mark)
 
+    # -- who may ---------------------------------------------------------------------------------------------------
+
+    def _claimed(self, claim: Claim, event: Wire, rule: str, what: str) -> Claim:
+        """Return the claim under which `event` goes on with an item; refuse a tag that disagrees with it."""
+        if claim.run != self._run:
+            return Claim(self._run, event.get(_TAG))
+        if _TAG in event and event[_TAG] != claim.owner:
+            owners = (_who(claim.owner), _who(event[_TAG]))
+            raise RejectedError(rule, "{} is {}'s; the event is tagged as {}'s".format(what, *owners))
+        return claim
+
+    def _refuse_second_opening(self, kind: str, id_: str) -> None:
+        if (kind, id_) in self._open:
+            raise RejectedError(f"{kind}-already-open", f"{_NOUNS[kind]} {id_!r} is open already")
+
+    def _continued(self, kind: str, id_: str, event: Wire) -> Message | ToolCall:
+        """Return the open item that `event` continues."""
+        item = self._open.get((kind, id_))
+        if item is None:
+            raise RejectedError(f"{kind}-not-open", f"{_NOUNS[kind]} {id_!r} is not open")
+        item.claim = self._claimed(item.claim, event, f"{kind}-owner", f"{_NOUNS[kind]} {id_!r}")
+        if "metadata" in event:
+            item.merge_metadata(event["metadata"])
+        return item
+
+    def _end_items(self, mark: Mark) -> None:
+        for item in self._open.values():
+            item.end = mark
+        self._open.clear()
+
     # -- text and reasoning ---------------------------------------------------------------------------------------
 
-    def _open(self, event: Wire, mark: Mark, role: str) -> None:
-        message = self._listed(event["messageId"])
+    def _start(self, kind: str, role: str, event: Wire, mark: Mark) -> None:
+        id_ = event["messageId"]
+        self._refuse_second_opening(kind, id_)
+        message = self._listed(id_)
         if message is None:
-            fields = {"id": event["messageId"], "role": role, "content": ""}
-            fields.update({member: event[member] for member in ("name", "subagentRunId") if member in event})
-            message = self._append(Message(fields, mark))
+            fields = {"id": id_, "role": role, "content": ""}
+            fields.update({member: event[member] for member in ("name", _TAG) if member in event})
+            message = self._append(Message(fields, mark, Claim(self._run, event.get(_TAG))))
         elif message.role == "activity":
-            return
+            raise RejectedError("message-id-reused", f"message {id_!r} is an activity and takes no text")
+        else:
+            message.claim = self._claimed(message.claim, event, f"{kind}-owner", f"message {id_!r}")
         message.end = None
-        _merge_metadata(message.fields, event)
+        self._open[kind, id_] = message
+        if "metadata" in event:
+            message.merge_metadata(event["metadata"])
 
     def _text_start(self, event: Wire, mark: Mark) -> None:
-        self._open(event, mark, event.get("role", "assistant"))
+        self._start("text", event.get("role", "assistant"), event, mark)
+
+    def _text_content(self, event: Wire, _mark: Mark) -> None:
+        self._continued("text", event["messageId"], event).append(event["delta"])
+
+    def _text_end(self, event: Wire, mark: Mark) -> None:
+        self._continued("text", event["messageId"], event).end = mark
+        del self._open["text", event["messageId"]]
 
     def _reasoning_start(self, event: Wire, mark: Mark) -> None:
-        self._open(event, mark, "reasoning")
+        self._start("reasoning", "reasoning", event, mark)
 
-    def _content(self, event: Wire, _mark: Mark) -> None:
-        message = self._listed(event["messageId"])
-        if message is not None and message.role != "activity":
-            message.append(event["delta"])
-            _merge_metadata(message.fields, event)
+    def _reasoning_content(self, event: Wire, _mark: Mark) -> None:
+        self._continued("reasoning", event["messageId"], event).append(event["delta"])
 
-    def _end(self, event: Wire, mark: Mark) -> None:
-        message = self._listed(event["messageId"])
-        if message is not None and message.role != "activity":
-            message.end = mark
-            _merge_metadata(message.fields, event)
+    def _reasoning_end(self, event: Wire, mark: Mark) -> None:
+        self._continued("reasoning", event["messageId"], event).end = mark
+        del self._open["reasoning", event["messageId"]]
 
     def _encrypted(self, event: Wire, _mark: Mark) -> None:
+        id_ = event["entityId"]
         if event["subtype"] == "tool-call":
-            call = self._listed_call(event["entityId"])
+            call = self._listed_call(id_)
             if call is not None:
+                self._claimed(call.claim, event, "call-owner", f"tool call {id_!r}")
                 call.extra["encryptedValue"] = event["encryptedValue"]
-        else:
-            message = self._listed(event["entityId"])
-            if message is not None and message.role != "activity":
-                message.fields["encryptedValue"] = event["encryptedValue"]
+            return
+        message = self._listed(id_)
+        if message is not None and message.role != "activity":
+            rule = "reasoning-owner" if message.role == "reasoning" else "text-owner"
+            self._claimed(message.claim, event, rule, f"message {id_!r}")
+            message.fields["encryptedValue"] = event["encryptedValue"]
 
     # -- tool calls -----------------------------------------------------------------------------------------------
 
     def _call_start(self, event: Wire, mark: Mark) -> None:
-        call = self._listed_call(event["toolCallId"])
+        id_, name = event["toolCallId"], event["toolCallName"]
+        self._refuse_second_opening("call", id_)
+        call = self._listed_call(id_)
         if call is None:
-            call = self._hold_call(
-                event["toolCallId"], event["toolCallName"], self._holder(event, mark), mark
-            )
-        call.name = event["toolCallName"]
-        call.end = None
-        _merge_metadata(call.extra, event)
+            call = self._hold_call(id_, name, self._holder(event, mark), mark)
+        else:
+            call.claim = self._claimed(call.claim, event, "call-owner", f"tool call {id_!r}")
+            call.name = name
+            call.end = None
+        self._open["call", id_] = call
+        if "metadata" in event:
+            call.merge_metadata(event["metadata"])
 
     def _holder(self, event: Wire, mark: Mark) -> Message:
         """Return the assistant message that a new call goes into, which may have to be made."""
         id_ = event.get("parentMessageId", event["toolCallId"])
         named = self._listed(id_)
         if named is not None and named.role == "assistant":
+            named.claim = self._claimed(named.claim, event, "call-message-owner", f"message {id_!r}")
             return named
         fields = {"id": id_ if named is None else event["toolCallId"], "role": "assistant"}
-        if "subagentRunId" in event:
-            fields["subagentRunId"] = event["subagentRunId"]
-        return self._append(Message(fields, mark))
+        if _TAG in event:
+            fields[_TAG] = event[_TAG]
+        message = self._append(Message(fields, mark, Claim(self._run, event.get(_TAG))))
+        message.end = mark  # nobody opened it, so nobody has to end it
+        return message
 
     def _call_arguments(self, event: Wire, _mark: Mark) -> None:
-        call = self._listed_call(event["toolCallId"])
-        if call is not None:
-            call.append(event["delta"])
-            _merge_metadata(call.extra, event)
+        self._continued("call", event["toolCallId"], event).append(event["delta"])
 
     def _call_end(self, event: Wire, mark: Mark) -> None:
-        call = self._listed_call(event["toolCallId"])
-        if call is not None:
-            call.end = mark
-            _merge_metadata(call.extra, event)
+        self._continued("call", event["toolCallId"], event).end = mark
+        del self._open["call", event["toolCallId"]]
 
     def _call_result(self, event: Wire, mark: Mark) -> None:
         fields = {"id": event["messageId"], "role": "tool"}
-        fields.update({m: event[m] for m in ("toolCallId", "content", "subagentRunId") if m in event})
-        answer = Message(fields, mark)
+        members = ("toolCallId", "content", "metadata", _TAG)
+        fields.update({member: event[member] for member in members if member in event})
+        answer = Message(fields, mark, Claim(self._run, event.get(_TAG)))
         answer.end = mark
-        _merge_metadata(fields, event)
         call = self._listed_call(event["toolCallId"])
         if call is None:
             self._append(answer)
@@ -256,42 +209,60 @@ class Conversation:
         place = call.message.last_answer or call.message
         while place.next is not None and place.next.role == "tool":
             place = place.next
-        call.message.last_answer = answer
-        self._insert(place, answer)
+        call.message.last_answer = self._insert(place, answer)
 
     # -- activities -----------------------------------------------------------------------------------------------
 
     def _activity_snapshot(self, event: Wire, mark: Mark) -> None:
+        minted = {"id": event["messageId"], "role": "activity"}
+        minted.update({m: event[m] for m in ("activityType", "content", _TAG) if m in event})
         message = self._listed(event["messageId"])
-        minted = {"id": event["messageId"], "role": "activity", "activityType": event["activityType"]}
-        minted.update({m: event[m] for m in ("content", "subagentRunId") if m in event})
         if message is None:
             message = self._append(self._read(minted, mark))
         elif event.get("replace", True):
-            metadata = message.fields.get("metadata") if message.role == "activity" else None
-            self._rewrite(message, minted if metadata is None else {**minted, "metadata": metadata}, mark)
-        _merge_metadata(message.fields, event)
+            if message.role == "activity" and "metadata" in message.fields:
+                minted["metadata"] = message.fields["metadata"]
+            self._rewrite(message, minted, mark)
+        if "metadata" in event:
+            message.merge_metadata(event["metadata"])
 
     def _activity_delta(self, event: Wire, mark: Mark) -> None:
         message = self._listed(event["messageId"])
         if message is None or message.role != "activity":
             return
-        _merge_metadata(message.fields, event)
-        message.content = state.apply(message.content, event["patch"])
+        self._claimed(message.claim, event, "activity-owner", f"activity {message.id!r}")
+        if "metadata" in event:
+            message.merge_metadata(
+                event["metadata"]
+            )  # as at the official client, whatever becomes of the patch
+        content = state.apply(message.content, event["patch"])
+        if not isinstance(content, dict):
+            raise RejectedError(
+                "activity-not-object", f"activity {message.id!r} would no longer be an object"
+            )
+        message.content = content
         message.fields["activityType"] = event["activityType"]
         message.end = mark
 
     # -- whole histories ------------------------------------------------------------------------------------------
 
     def _run_started(self, event: Wire, mark: Mark) -> None:
+        self._end_items(mark)
+        self._run += 1
         for wire in event.get("input", {}).get("messages", ()):
-            if self._listed(wire["id"]) is None:
+            known = self._listed(wire["id"])
+            if known is None:
                 self._append(self._read(wire, mark))
+            else:
+                known.claim = Claim(self._run, wire.get(_TAG))
+
+    def _run_over(self, _event: Wire, mark: Mark) -> None:
+        self._end_items(mark)
 
     def _snapshot(self, event: Wire, mark: Mark) -> None:
         snapshot = {wire["id"]: wire for wire in event["messages"]}
         kept_roles = {"activity", "reasoning"} - {wire["role"] for wire in event["messages"]}
-        owners = {wire.get("subagentRunId") for wire in event["messages"]}
+        owners = {wire.get(_TAG) for wire in event["messages"]}
         before = list(self)
         self._head.next, self._last = None, self._head
         for message in before:
@@ -308,7 +279,7 @@ class Conversation:
             self._append(self._read(wire, mark))
 
     def _read(self, wire: Wire, mark: Mark) -> Message:
-        message = Message({"id": wire["id"], "role": wire["role"]}, mark)
+        message = Message({"id": wire["id"], "role": wire["role"]}, mark, Claim(self._run, wire.get(_TAG)))
         self._fill(message, wire, mark)
         return message
 
@@ -317,12 +288,13 @@ class Conversation:
         self._fill(message, wire, mark)
         if message.owner != owner:
             self.of_owner[owner].remove(message)
-            self._own(message)
+            self.of_owner.setdefault(message.owner, []).append(message)
 
     def _fill(self, message: Message, wire: Wire, mark: Mark) -> None:
         """Make `message` what `wire` says, and nothing that it does not say."""
         message.fields = {key: value for key, value in wire.items() if key not in {"content", "toolCalls"}}
-        message.content = wire.get("content", _ABSENT)
+        message.content = wire.get("content", ABSENT)
+        message.claim = Claim(self._run, message.owner)
         message.end = mark
         message.calls = []
         for told in wire.get("toolCalls", ()):
@@ -331,7 +303,7 @@ class Conversation:
             call.extra = {key: told[key] for key in ("metadata", "encryptedValue") if key in told}
             call.end = call.end or mark
 
-    # -- the chain, and who owns what -----------------------------------------------------------------------------
+    # -- the chain ------------------------------------------------------------------------------------------------
 
     def _listed(self, id_: str) -> Message | None:
         message = self._messages.get(id_)
@@ -350,7 +322,7 @@ class Conversation:
             self._listed(message.id) is None
         ):  # of two under one id the first is found, as at the official client
             self._messages[message.id] = message
-        self._own(message)
+        self.of_owner.setdefault(message.owner, []).append(message)
         if message.role == "tool" and (call := self._listed_call(message.fields["toolCallId"])) is not None:
             call.answer = call.answer or message
         return message
@@ -361,27 +333,27 @@ class Conversation:
         if place is self._last:
             self._last = message
 
-    def _own(self, message: Message) -> None:
-        self.of_owner.setdefault(message.owner, []).append(message)
-
     def _hold_call(self, id_: str, name: str, message: Message, mark: Mark) -> ToolCall:
         """Put the call into `message`: the one there is, unless it went with a message that was dropped."""
         call = self._listed_call(id_)
         if call is None:
-            call = self._calls[id_] = ToolCall(id_, name, message, mark)
+            call = self._calls[id_] = ToolCall(id_, name, message, mark, message.claim)
         call.name = name
         call.message = message
+        call.claim = message.claim
         message.calls.append(call)
         return call
 
     _HANDLERS: ClassVar[Mapping[str, Callable[["Conversation", Wire, Mark], None]]] = {
         "RUN_STARTED": _run_started,
+        "RUN_FINISHED": _run_over,
+        "RUN_ERROR": _run_over,
         "TEXT_MESSAGE_START": _text_start,
-        "TEXT_MESSAGE_CONTENT": _content,
-        "TEXT_MESSAGE_END": _end,
+        "TEXT_MESSAGE_CONTENT": _text_content,
+        "TEXT_MESSAGE_END": _text_end,
         "REASONING_MESSAGE_START": _reasoning_start,
-        "REASONING_MESSAGE_CONTENT": _content,
-        "REASONING_MESSAGE_END": _end,
+        "REASONING_MESSAGE_CONTENT": _reasoning_content,
+        "REASONING_MESSAGE_END": _reasoning_end,
         "REASONING_ENCRYPTED_VALUE": _encrypted,
         "TOOL_CALL_START": _call_start,
         "TOOL_CALL_ARGS": _call_arguments,
@@ -394,6 +366,5 @@ class Conversation:
     """What each event does to the messages; every other event leaves them alone."""
 
 
-def _merge_metadata(fields: dict[str, Json], event: Wire) -> None:
-    if "metadata" in event:
-        fields["metadata"] = {**fields.get("metadata", {}), **event["metadata"]}
+def _who(owner: str | None) -> str:
+    return "the parent agent" if owner is None else f"subagent {owner!r}"

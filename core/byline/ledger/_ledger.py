@@ -8,7 +8,8 @@ from byline import state
 from byline.chunks import ChunkError, Expander, Wire
 from byline.events import BaseEvent
 from byline.ledger._book import Account, Book
-from byline.ledger._conversation import Conversation, Mark, Message, ToolCall
+from byline.ledger._conversation import Conversation
+from byline.ledger._items import Mark, Message, RejectedError, ToolCall
 from byline.ledger._views import (
     Activity,
     Answer,
@@ -23,12 +24,18 @@ from byline.ledger._views import (
     plain,
 )
 from byline.state import Json
+from byline.validator import Validator
 
 __all__ = ["Ledger", "Record"]
 
 Record: TypeAlias = bytes | str | Wire | BaseEvent
 """One event: JSON text, a mapping with the wire's names, or a typed event."""
 
+_FAMILY: Final = {
+    "TEXT_MESSAGE_CHUNK": "text",
+    "TOOL_CALL_CHUNK": "call",
+    "REASONING_MESSAGE_CHUNK": "reasoning",
+}
 _TEXT_ROLES: Final = frozenset({"assistant", "user", "system", "developer"})
 
 
@@ -47,6 +54,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._fed = 0
+        self._validator = Validator(profile="consumer")
         self._expander = Expander()
         self._conversation = Conversation()
         self._book = Book()
@@ -66,9 +74,16 @@ class Ledger:
     def feed(self, record: Record) -> Refusal | None:
         """Take the next record; return why it was refused, or `None` when it was accepted.  Never raises."""
         index, self._fed = self._fed, self._fed + 1
-        event, refusal = self._admit(index, record)
-        if event is not None:
-            refusal = self._apply(index, event)
+        refusal = next(
+            (
+                Refusal(index, finding.rule, finding.message, record)
+                for finding in self._validator.feed(record)
+                if finding.level == "error"
+            ),
+            None,
+        )
+        if refusal is None and self._validator.kept is not None:
+            refusal = self._apply(index, self._validator.kept, record)
         if refusal is not None:
             self._refusals.append(refusal)
         return refusal
@@ -77,37 +92,26 @@ class Ledger:
         """Say that the stream is over: a run or an invocation that is still at work in it is abandoned."""
         self._book.leave_run(Mark(self._fed, None), "abandoned")
 
-    def _admit(self, index: int, record: Record) -> tuple[Wire | None, Refusal | None]:
-        """Return the event that `record` is, a copy of ours, or why a consumer must not accept it."""
-        # SEAM until the validator is here
-        from pydantic import ValidationError
-        from pydantic_core import from_json
+    def _apply(self, index: int, event: Wire, record: Record) -> Refusal | None:
+        """Apply an event that the validator has nothing against.
 
-        from byline.events import EVENT_CLASSES
-
-        try:
-            if isinstance(record, (bytes, str)):
-                event = from_json(record)
-            elif isinstance(record, BaseEvent):
-                event = record.model_dump(mode="json", by_alias=True)
-            else:
-                event = state.copied(record)
-            EVENT_CLASSES[event["type"]].model_validate(event)
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            return None, Refusal(index, "schema", str(error), record)
-        return event, None
-
-    def _apply(self, index: int, event: Wire) -> Refusal | None:
+        The validator speaks once about an item that is at fault; a consumer has to refuse each event.  So what depends
+        on the ledger's own records is asked again, where the records are.
+        """
         mark = Mark(index, event.get("timestamp"))
         try:
+            self._book.check_phase(event)
             for whole in self._expander.feed(event):
                 self._conversation.apply(whole, mark)
                 self._book.apply(whole, mark)
+        except RejectedError as error:
+            return Refusal(index, error.rule, str(error), record)
         except ChunkError as error:
-            return Refusal(index, f"chunk-{error.kind}", str(error), event)
+            rule = f"{_FAMILY[event['type']]}-owner" if error.kind == "owner" else f"chunk-{error.kind}"
+            return Refusal(index, rule, str(error), record)
         except state.PatchError as error:
             rule = "state-patch" if event["type"] == "STATE_DELTA" else "activity-patch"
-            return Refusal(index, rule, str(error), event)
+            return Refusal(index, rule, str(error), record)
         return None
 
     # -- reading: invocations -------------------------------------------------------------------------------------
@@ -219,7 +223,7 @@ class Ledger:
         Members that have no value are absent.  The invocations are a flat list in the order of `tree()`.
         """
         return {
-            "runs": plain(self.runs),
+            "runs": [{**plain(run), "usageByOwner": _split(run)} for run in self.runs],
             "parent": plain(self.work(None)),
             "invocations": [
                 {**plain(branch.invocation), "depth": branch.depth, "work": plain(branch.work)}
@@ -240,6 +244,14 @@ def _seen(account: Account) -> Invocation:
     if not account.children:
         return account.invocation
     return replace(account.invocation, children=tuple(account.children))
+
+
+def _split(run: Run) -> list[Json]:
+    return [
+        {**({} if owner is None else {"subagentRunId": owner}), **state.copied(entry)}
+        for owner, entries in run.usage_by_owner.items()
+        for entry in entries
+    ]
 
 
 def _has_text(message: Message) -> bool:

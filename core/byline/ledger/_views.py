@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal, TypeAlias
 
 from byline.chunks import Wire
-from byline.ledger._conversation import Mark
+from byline.ledger._items import Mark
 from byline.state import Json
 
 __all__ = [
@@ -279,7 +279,7 @@ def plain(value: object) -> Json:
     if isinstance(value, tuple | list):
         return [plain(part) for part in value]
     if isinstance(value, Mapping):
-        return {"" if key is None else key: plain(part) for key, part in value.items()}
+        return {key: plain(part) for key, part in value.items()}
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return value

@@ -43,12 +43,14 @@ class Validator:
     for a profile that there is not; nothing after that raises, whatever is fed.
     """
 
-    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "profile")
+    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "kept", "profile")
 
     def __init__(self, profile: Profile = "producer", *, max_open: int = MAX_OPEN) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile is {profile!r}; there are {' and '.join(PROFILES)}")
         self.profile: Final = profile
+        self.kept: WireEvent | None = None
+        """The event fed last as a reader keeps it, without what the schema does not know; `None` if nothing is left."""
         book = self._book = Book(levels(profile), max_open)
         text = Messages(book, TEXT, "text", "text message")
         reasoning = Messages(book, REASONING, "reasoning", "reasoning message")
@@ -154,7 +156,7 @@ class Validator:
         """
         book = self._book
         book.index += 1
-        read_ = read(event) if isinstance(event, bytes | str) else None
+        read_ = self.kept = read(event) if isinstance(event, bytes | str) else None
         if read_ is None:
             self._refused(event)
         else:
@@ -189,7 +191,7 @@ class Validator:
             return
         found = problems(document)
         quiet = judge(book, document, found) if found else False
-        kept = remainder(book, document, found) if found else document
+        kept = self.kept = remainder(book, document, found) if found else document
         if kept is None:
             return
         if self._lanes:
