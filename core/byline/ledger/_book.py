@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from byline import state
 from byline.chunks import Wire
-from byline.ledger._items import Mark, RejectedError
+from byline.ledger._items import Mark, Place, RejectedError
 from byline.ledger._views import (
     Custom,
     Failure,
@@ -55,7 +55,7 @@ class Book:
         self._active: dict[str, None] = {}
         self._open_steps: dict[tuple[str | None, str], int] = {}
 
-    def apply(self, event: Wire, mark: Mark) -> None:
+    def apply(self, event: Wire, place: Place) -> None:
         """Write down what `event` says.
 
         Raises `RejectedError` for one that has no place here, and `state.PatchError` for a `STATE_DELTA` that does
@@ -63,7 +63,7 @@ class Book:
         """
         handler = self._HANDLERS.get(event["type"])
         if handler is not None:
-            handler(self, event, mark)
+            handler(self, event, Mark(*place))
         elif "subagentRunId" in event:
             self._account(event["subagentRunId"])
 

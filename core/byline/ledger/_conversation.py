@@ -27,7 +27,7 @@ from typing import ClassVar, Final
 
 from byline import state
 from byline.chunks import Wire
-from byline.ledger._items import ABSENT, Claim, Mark, Message, RejectedError, ToolCall
+from byline.ledger._items import ABSENT, Claim, Item, Message, Place, RejectedError, ToolCall
 
 __all__ = ["Conversation"]
 
@@ -43,11 +43,12 @@ class Conversation:
 
     def __init__(self) -> None:
         self._run = 0
-        self._head = Message({"id": "", "role": ""}, Mark(-1, None), Claim(0, None))
+        self._claims: dict[str | None, Claim] = {}  # of this run
+        self._head = Message({"id": "", "role": ""}, (-1, None), Claim(0, None))
         self._last = self._head
         self._messages: dict[str, Message] = {}
         self._calls: dict[str, ToolCall] = {}
-        self._open: dict[tuple[str, str], Message | ToolCall] = {}
+        self._open: dict[tuple[str, str], Item] = {}
         self.of_owner: dict[str | None, list[Message]] = {}
         """Every message that there ever was, by owner, in the order of their beginning."""
 
@@ -66,7 +67,7 @@ class Conversation:
         """Return the newest tool call that had the id, also one whose message a snapshot has dropped."""
         return self._calls.get(id_)
 
-    def apply(self, event: Wire, mark: Mark) -> None:
+    def apply(self, event: Wire, place: Place) -> None:
         """Do what `event` does to the messages; events that do nothing to them pass.
 
         Raises `RejectedError` for one that would put words into another's mouth, or into an item that is not open;
@@ -74,14 +75,20 @@ class Conversation:
         """
         handler = self._HANDLERS.get(event["type"])
         if handler is not None:
-            handler(self, event, mark)
+            handler(self, event, place)
 
     # -- who may ---------------------------------------------------------------------------------------------------
+
+    def _claim(self, owner: str | None) -> Claim:
+        claim = self._claims.get(owner)
+        if claim is None:
+            claim = self._claims[owner] = Claim(self._run, owner)
+        return claim
 
     def _claimed(self, claim: Claim, event: Wire, rule: str, what: str) -> Claim:
         """Return the claim under which `event` goes on with an item; refuse a tag that disagrees with it."""
         if claim.run != self._run:
-            return Claim(self._run, event.get(_TAG))
+            return self._claim(event.get(_TAG))
         if _TAG in event and event[_TAG] != claim.owner:
             owners = (_who(claim.owner), _who(event[_TAG]))
             raise RejectedError(rule, "{} is {}'s; the event is tagged as {}'s".format(what, *owners))
@@ -91,7 +98,7 @@ class Conversation:
         if (kind, id_) in self._open:
             raise RejectedError(f"{kind}-already-open", f"{_NOUNS[kind]} {id_!r} is open already")
 
-    def _continued(self, kind: str, id_: str, event: Wire) -> Message | ToolCall:
+    def _continued(self, kind: str, id_: str, event: Wire) -> Item:
         """Return the open item that `event` continues."""
         item = self._open.get((kind, id_))
         if item is None:
@@ -101,21 +108,21 @@ class Conversation:
             item.merge_metadata(event["metadata"])
         return item
 
-    def _end_items(self, mark: Mark) -> None:
+    def _end_items(self, place: Place) -> None:
         for item in self._open.values():
-            item.end = mark
+            item.close(place)
         self._open.clear()
 
     # -- text and reasoning ---------------------------------------------------------------------------------------
 
-    def _start(self, kind: str, role: str, event: Wire, mark: Mark) -> None:
+    def _start(self, kind: str, role: str, event: Wire, place: Place) -> None:
         id_ = event["messageId"]
         self._refuse_second_opening(kind, id_)
         message = self._listed(id_)
         if message is None:
             fields = {"id": id_, "role": role, "content": ""}
             fields.update({member: event[member] for member in ("name", _TAG) if member in event})
-            message = self._append(Message(fields, mark, Claim(self._run, event.get(_TAG))))
+            message = self._append(Message(fields, place, self._claim(event.get(_TAG))))
         elif message.role == "activity":
             raise RejectedError("message-id-reused", f"message {id_!r} is an activity and takes no text")
         else:
@@ -125,27 +132,27 @@ class Conversation:
         if "metadata" in event:
             message.merge_metadata(event["metadata"])
 
-    def _text_start(self, event: Wire, mark: Mark) -> None:
-        self._start("text", event.get("role", "assistant"), event, mark)
+    def _text_start(self, event: Wire, place: Place) -> None:
+        self._start("text", event.get("role", "assistant"), event, place)
 
-    def _text_content(self, event: Wire, _mark: Mark) -> None:
+    def _text_content(self, event: Wire, _place: Place) -> None:
         self._continued("text", event["messageId"], event).append(event["delta"])
 
-    def _text_end(self, event: Wire, mark: Mark) -> None:
-        self._continued("text", event["messageId"], event).end = mark
+    def _text_end(self, event: Wire, place: Place) -> None:
+        self._continued("text", event["messageId"], event).close(place)
         del self._open["text", event["messageId"]]
 
-    def _reasoning_start(self, event: Wire, mark: Mark) -> None:
-        self._start("reasoning", "reasoning", event, mark)
+    def _reasoning_start(self, event: Wire, place: Place) -> None:
+        self._start("reasoning", "reasoning", event, place)
 
-    def _reasoning_content(self, event: Wire, _mark: Mark) -> None:
+    def _reasoning_content(self, event: Wire, _place: Place) -> None:
         self._continued("reasoning", event["messageId"], event).append(event["delta"])
 
-    def _reasoning_end(self, event: Wire, mark: Mark) -> None:
-        self._continued("reasoning", event["messageId"], event).end = mark
+    def _reasoning_end(self, event: Wire, place: Place) -> None:
+        self._continued("reasoning", event["messageId"], event).close(place)
         del self._open["reasoning", event["messageId"]]
 
-    def _encrypted(self, event: Wire, _mark: Mark) -> None:
+    def _encrypted(self, event: Wire, _place: Place) -> None:
         id_ = event["entityId"]
         if event["subtype"] == "tool-call":
             call = self._listed_call(id_)
@@ -161,12 +168,12 @@ class Conversation:
 
     # -- tool calls -----------------------------------------------------------------------------------------------
 
-    def _call_start(self, event: Wire, mark: Mark) -> None:
+    def _call_start(self, event: Wire, place: Place) -> None:
         id_, name = event["toolCallId"], event["toolCallName"]
         self._refuse_second_opening("call", id_)
         call = self._listed_call(id_)
         if call is None:
-            call = self._hold_call(id_, name, self._holder(event, mark), mark)
+            call = self._hold_call(id_, name, self._holder(event, place), place)
         else:
             call.claim = self._claimed(call.claim, event, "call-owner", f"tool call {id_!r}")
             call.name = name
@@ -175,7 +182,7 @@ class Conversation:
         if "metadata" in event:
             call.merge_metadata(event["metadata"])
 
-    def _holder(self, event: Wire, mark: Mark) -> Message:
+    def _holder(self, event: Wire, place: Place) -> Message:
         """Return the assistant message that a new call goes into, which may have to be made."""
         id_ = event.get("parentMessageId", event["toolCallId"])
         named = self._listed(id_)
@@ -185,48 +192,48 @@ class Conversation:
         fields = {"id": id_ if named is None else event["toolCallId"], "role": "assistant"}
         if _TAG in event:
             fields[_TAG] = event[_TAG]
-        message = self._append(Message(fields, mark, Claim(self._run, event.get(_TAG))))
-        message.end = mark  # nobody opened it, so nobody has to end it
+        message = self._append(Message(fields, place, self._claim(event.get(_TAG))))
+        message.end = place  # nobody opened it, so nobody has to end it
         return message
 
-    def _call_arguments(self, event: Wire, _mark: Mark) -> None:
+    def _call_arguments(self, event: Wire, _place: Place) -> None:
         self._continued("call", event["toolCallId"], event).append(event["delta"])
 
-    def _call_end(self, event: Wire, mark: Mark) -> None:
-        self._continued("call", event["toolCallId"], event).end = mark
+    def _call_end(self, event: Wire, place: Place) -> None:
+        self._continued("call", event["toolCallId"], event).close(place)
         del self._open["call", event["toolCallId"]]
 
-    def _call_result(self, event: Wire, mark: Mark) -> None:
+    def _call_result(self, event: Wire, place: Place) -> None:
         fields = {"id": event["messageId"], "role": "tool"}
         members = ("toolCallId", "content", "metadata", _TAG)
         fields.update({member: event[member] for member in members if member in event})
-        answer = Message(fields, mark, Claim(self._run, event.get(_TAG)))
-        answer.end = mark
+        answer = Message(fields, place, self._claim(event.get(_TAG)))
+        answer.end = place
         call = self._listed_call(event["toolCallId"])
         if call is None:
             self._append(answer)
             return
-        place = call.message.last_answer or call.message
-        while place.next is not None and place.next.role == "tool":
-            place = place.next
-        call.message.last_answer = self._insert(place, answer)
+        before = call.message.last_answer or call.message
+        while before.next is not None and before.next.role == "tool":
+            before = before.next
+        call.message.last_answer = self._insert(before, answer)
 
     # -- activities -----------------------------------------------------------------------------------------------
 
-    def _activity_snapshot(self, event: Wire, mark: Mark) -> None:
+    def _activity_snapshot(self, event: Wire, place: Place) -> None:
         minted = {"id": event["messageId"], "role": "activity"}
         minted.update({m: event[m] for m in ("activityType", "content", _TAG) if m in event})
         message = self._listed(event["messageId"])
         if message is None:
-            message = self._append(self._read(minted, mark))
+            message = self._append(self._read(minted, place))
         elif event.get("replace", True):
             if message.role == "activity" and "metadata" in message.fields:
                 minted["metadata"] = message.fields["metadata"]
-            self._rewrite(message, minted, mark)
+            self._rewrite(message, minted, place)
         if "metadata" in event:
             message.merge_metadata(event["metadata"])
 
-    def _activity_delta(self, event: Wire, mark: Mark) -> None:
+    def _activity_delta(self, event: Wire, place: Place) -> None:
         message = self._listed(event["messageId"])
         if message is None or message.role != "activity":
             return
@@ -242,24 +249,25 @@ class Conversation:
             )
         message.content = content
         message.fields["activityType"] = event["activityType"]
-        message.end = mark
+        message.end = place
 
     # -- whole histories ------------------------------------------------------------------------------------------
 
-    def _run_started(self, event: Wire, mark: Mark) -> None:
-        self._end_items(mark)
+    def _run_started(self, event: Wire, place: Place) -> None:
+        self._end_items(place)
         self._run += 1
+        self._claims = {}
         for wire in event.get("input", {}).get("messages", ()):
             known = self._listed(wire["id"])
             if known is None:
-                self._append(self._read(wire, mark))
+                self._append(self._read(wire, place))
             else:
-                known.claim = Claim(self._run, wire.get(_TAG))
+                known.claim = self._claim(wire.get(_TAG))
 
-    def _run_over(self, _event: Wire, mark: Mark) -> None:
-        self._end_items(mark)
+    def _run_over(self, _event: Wire, place: Place) -> None:
+        self._end_items(place)
 
-    def _snapshot(self, event: Wire, mark: Mark) -> None:
+    def _snapshot(self, event: Wire, place: Place) -> None:
         snapshot = {wire["id"]: wire for wire in event["messages"]}
         kept_roles = {"activity", "reasoning"} - {wire["role"] for wire in event["messages"]}
         owners = {wire.get(_TAG) for wire in event["messages"]}
@@ -272,36 +280,36 @@ class Conversation:
             if message.listed:
                 self._link(self._last, message)
                 if (wire := snapshot.pop(message.id, None)) is not None:
-                    self._rewrite(message, wire, mark)
+                    self._rewrite(message, wire, place)
         for owner in owners & self.of_owner.keys():  # whose work the snapshot knows and tells anew
             self.of_owner[owner] = [message for message in self.of_owner[owner] if message.listed]
         for wire in snapshot.values():
-            self._append(self._read(wire, mark))
+            self._append(self._read(wire, place))
 
-    def _read(self, wire: Wire, mark: Mark) -> Message:
-        message = Message({"id": wire["id"], "role": wire["role"]}, mark, Claim(self._run, wire.get(_TAG)))
-        self._fill(message, wire, mark)
+    def _read(self, wire: Wire, place: Place) -> Message:
+        message = Message({"id": wire["id"], "role": wire["role"]}, place, self._claim(wire.get(_TAG)))
+        self._fill(message, wire, place)
         return message
 
-    def _rewrite(self, message: Message, wire: Wire, mark: Mark) -> None:
+    def _rewrite(self, message: Message, wire: Wire, place: Place) -> None:
         owner = message.owner
-        self._fill(message, wire, mark)
+        self._fill(message, wire, place)
         if message.owner != owner:
             self.of_owner[owner].remove(message)
             self.of_owner.setdefault(message.owner, []).append(message)
 
-    def _fill(self, message: Message, wire: Wire, mark: Mark) -> None:
+    def _fill(self, message: Message, wire: Wire, place: Place) -> None:
         """Make `message` what `wire` says, and nothing that it does not say."""
         message.fields = {key: value for key, value in wire.items() if key not in {"content", "toolCalls"}}
         message.content = wire.get("content", ABSENT)
-        message.claim = Claim(self._run, message.owner)
-        message.end = mark
-        message.calls = []
+        message.claim = self._claim(message.owner)
+        message.end = place
+        message.let_go()
         for told in wire.get("toolCalls", ()):
-            call = self._hold_call(told["id"], told["function"]["name"], message, mark)
+            call = self._hold_call(told["id"], told["function"]["name"], message, place)
             call.arguments = told["function"]["arguments"]
             call.extra = {key: told[key] for key in ("metadata", "encryptedValue") if key in told}
-            call.end = call.end or mark
+            call.end = call.end or place
 
     # -- the chain ------------------------------------------------------------------------------------------------
 
@@ -316,8 +324,8 @@ class Conversation:
     def _append(self, message: Message) -> Message:
         return self._insert(self._last, message)
 
-    def _insert(self, place: Message, message: Message) -> Message:
-        self._link(place, message)
+    def _insert(self, before: Message, message: Message) -> Message:
+        self._link(before, message)
         if (
             self._listed(message.id) is None
         ):  # of two under one id the first is found, as at the official client
@@ -327,24 +335,24 @@ class Conversation:
             call.answer = call.answer or message
         return message
 
-    def _link(self, place: Message, message: Message) -> None:
-        message.next = place.next
-        place.next = message
-        if place is self._last:
+    def _link(self, before: Message, message: Message) -> None:
+        message.next = before.next
+        before.next = message
+        if before is self._last:
             self._last = message
 
-    def _hold_call(self, id_: str, name: str, message: Message, mark: Mark) -> ToolCall:
+    def _hold_call(self, id_: str, name: str, message: Message, place: Place) -> ToolCall:
         """Put the call into `message`: the one there is, unless it went with a message that was dropped."""
         call = self._listed_call(id_)
         if call is None:
-            call = self._calls[id_] = ToolCall(id_, name, message, mark, message.claim)
+            call = self._calls[id_] = ToolCall(id_, name, message, place)
         call.name = name
         call.message = message
         call.claim = message.claim
-        message.calls.append(call)
+        message.hold(call)
         return call
 
-    _HANDLERS: ClassVar[Mapping[str, Callable[["Conversation", Wire, Mark], None]]] = {
+    _HANDLERS: ClassVar[Mapping[str, Callable[["Conversation", Wire, Place], None]]] = {
         "RUN_STARTED": _run_started,
         "RUN_FINISHED": _run_over,
         "RUN_ERROR": _run_over,

@@ -9,7 +9,7 @@ from byline.chunks import ChunkError, Expander, Wire
 from byline.events import BaseEvent
 from byline.ledger._book import Account, Book
 from byline.ledger._conversation import Conversation
-from byline.ledger._items import Mark, Message, RejectedError, ToolCall
+from byline.ledger._items import Mark, Message, Place, RejectedError, ToolCall
 from byline.ledger._views import (
     Activity,
     Answer,
@@ -98,12 +98,12 @@ class Ledger:
         The validator speaks once about an item that is at fault; a consumer has to refuse each event.  So what depends
         on the ledger's own records is asked again, where the records are.
         """
-        mark = Mark(index, event.get("timestamp"))
+        place = (index, event.get("timestamp"))
         try:
             self._book.check_phase(event)
             for whole in self._expander.feed(event):
-                self._conversation.apply(whole, mark)
-                self._book.apply(whole, mark)
+                self._conversation.apply(whole, place)
+                self._book.apply(whole, place)
         except RejectedError as error:
             return Refusal(index, error.rule, str(error), record)
         except ChunkError as error:
@@ -271,13 +271,13 @@ def _text(message: Message) -> Text:
         role=message.role,
         name=message.fields.get("name"),
         text=content,
-        start=message.start,
-        end=message.end,
+        start=Mark(*message.start),
+        end=_mark(message.end),
     )
 
 
 def _reasoning(message: Message) -> Reasoning:
-    return Reasoning(id=message.id, text=message.content, start=message.start, end=message.end)
+    return Reasoning(id=message.id, text=message.content, start=Mark(*message.start), end=_mark(message.end))
 
 
 def _call(call: ToolCall) -> Call:
@@ -290,10 +290,13 @@ def _call(call: ToolCall) -> Call:
         answer=None
         if answer is None
         else Answer(
-            message=answer.id, content=state.copied(answer.content), owner=answer.owner, at=answer.start
+            message=answer.id,
+            content=state.copied(answer.content),
+            owner=answer.owner,
+            at=Mark(*answer.start),
         ),
-        start=call.start,
-        end=call.end,
+        start=Mark(*call.start),
+        end=_mark(call.end),
     )
 
 
@@ -302,6 +305,10 @@ def _activity(message: Message) -> Activity:
         id=message.id,
         type=message.fields["activityType"],
         content=state.copied(message.content),
-        start=message.start,
-        changed=message.end or message.start,
+        start=Mark(*message.start),
+        changed=Mark(*(message.end or message.start)),
     )
+
+
+def _mark(place: Place | None) -> Mark | None:
+    return None if place is None else Mark(*place)
