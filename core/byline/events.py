@@ -128,7 +128,9 @@ EVENT_CLASSES: Final[Mapping[str, type[BaseEvent]]] = MappingProxyType(_classes(
 _LIFECYCLE = frozenset({"SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_ERROR"})
 
 ATTRIBUTABLE: Final[frozenset[str]] = frozenset(
-    name for name, cls in EVENT_CLASSES.items() if "subagent_run_id" in cls.model_fields and name not in _LIFECYCLE
+    name
+    for name, cls in EVENT_CLASSES.items()
+    if "subagent_run_id" in cls.model_fields and name not in _LIFECYCLE
 )
 """The types that may carry a `subagentRunId` as attribution ("the schema decides").
 

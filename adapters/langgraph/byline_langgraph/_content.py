@@ -1,0 +1,115 @@
+"""Content blocks, both ways: LangChain's many spellings and AG-UI's parts."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+__all__ = ["Piece", "parts_of", "pieces", "to_blocks"]
+
+Piece: TypeAlias = tuple[Literal["text", "reasoning", "media"], Any]
+"""What a model's answer is made of: text, thought text, or an AG-UI content part."""
+
+_MEDIA = ("image", "audio", "video", "document")
+_KINDS = {"file": "document", "input_audio": "audio", "image_url": "image"}
+
+
+def pieces(content: Any, additional: Mapping[str, Any] | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a message's content, in order.
+
+    Reasoning comes in five spellings: LangChain's own `reasoning` block (with a text, or with OpenAI's list of
+    summaries), Anthropic's `thinking`, Bedrock's `reasoning_content`, and DeepSeek's extra keyword.
+    """
+    if additional and (thought := additional.get("reasoning_content")):
+        yield "reasoning", str(thought)
+    if isinstance(content, str):
+        if content:
+            yield "text", content
+        return
+    for block in content or ():
+        if isinstance(block, str):
+            yield "text", block
+        elif isinstance(block, Mapping):
+            yield from _block(block)
+
+
+def _block(block: Mapping[str, Any]) -> Iterator[Piece]:
+    kind = block.get("type")
+    if kind == "text":
+        yield "text", str(block.get("text") or "")
+    elif kind == "thinking":
+        yield "reasoning", str(block.get("thinking") or "")
+    elif kind == "reasoning":
+        yield "reasoning", str(block.get("reasoning") or "") or _summaries(block.get("summary"))
+    elif kind == "reasoning_content":
+        inner = block.get("reasoning_content")
+        yield "reasoning", str(inner.get("text") or "") if isinstance(inner, Mapping) else ""
+    elif (part := _part(block)) is not None:
+        yield "media", part
+
+
+def _summaries(summary: Any) -> str:
+    if not isinstance(summary, Iterable) or isinstance(summary, str):
+        return ""
+    return "".join(str(one.get("text") or "") for one in summary if isinstance(one, Mapping))
+
+
+def _part(block: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the AG-UI part of a LangChain block that carries media, or nothing for other blocks."""
+    kind = _KINDS.get(str(block.get("type")), str(block.get("type")))
+    if kind not in _MEDIA:
+        return None
+    mime = block.get("mime_type")
+    data = block.get("base64") or (block.get("data") if block.get("source_type") == "base64" else None)
+    url = block.get("url")
+    if isinstance(block.get("image_url"), Mapping):
+        url = block["image_url"].get("url")
+    elif isinstance(block.get("image_url"), str):
+        url = block["image_url"]
+    if isinstance(url, str) and url.startswith("data:") and ";base64," in url:
+        head, data = url.split(";base64,", 1)
+        mime, url = head.removeprefix("data:"), None
+    file_id = block.get("file_id") or (block.get("id") if block.get("source_type") == "id" else None)
+    source: dict[str, Any]
+    if data:
+        source = {"type": "data", "value": str(data), "mimeType": str(mime or "application/octet-stream")}
+    elif url:
+        source = {"type": "url", "value": str(url)}
+    elif file_id:
+        source = {"type": "file", "value": str(file_id)}
+    else:
+        return None
+    if mime and "mimeType" not in source:
+        source["mimeType"] = str(mime)
+    return {"type": kind, "source": source}
+
+
+def parts_of(content: Any) -> str | list[dict[str, Any]]:
+    """Return a tool message's content as AG-UI has it: text, or content parts when there is more than text."""
+    if isinstance(content, str):
+        return content
+    parts: list[dict[str, Any]] = []
+    for kind, value in pieces(content):
+        if kind == "media":
+            parts.append(value)
+        elif kind == "text" and value:
+            parts.append({"type": "text", "text": value})
+    if all(part["type"] == "text" for part in parts):
+        return "".join(part["text"] for part in parts)
+    return parts
+
+
+def to_blocks(content: str | Iterable[Any]) -> str | list[str | dict[str, Any]]:
+    """Return AG-UI content (text or parts) as LangChain's standard content blocks."""
+    if isinstance(content, str):
+        return content
+    return [_to_block(part.model_dump(by_alias=True)) for part in content if not isinstance(part, str)]
+
+
+def _to_block(part: dict[str, Any]) -> dict[str, Any]:
+    if part["type"] == "text":
+        return {"type": "text", "text": part["text"]}
+    source = part["source"]
+    block: dict[str, Any] = {"type": "file" if part["type"] == "document" else part["type"]}
+    block[{"data": "base64", "url": "url", "file": "file_id"}[source["type"]]] = source["value"]
+    if source.get("mimeType"):
+        block["mime_type"] = source["mimeType"]
+    return block

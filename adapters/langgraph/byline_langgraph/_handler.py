@@ -1,0 +1,673 @@
+"""The one source of identity: a synchronous callback handler that keeps the tree of LangChain runs.
+
+Measured on langgraph 1.1.6 to 1.2.24, and what this module rests on:
+
+* A graph run is any run that is the parent of a run tagged `graph:step:N`.  Neither its name nor its `serialized`
+  tells it from a node.  It is known one step late, and nothing attributable happens before.  A graph that is
+  resumed with nothing left to do never gets a step, and so never seems to start.
+* `on_tool_start` carries the model's `tool_call_id`; the first tool run between an invocation and the graph that
+  encloses it is the call that spawned it.
+* A resumed graph has new run ids everywhere.  What stays is the namespace of the enclosing *task*, which LangGraph
+  derives from the checkpoint and the path; the id of an invocation is made of that (`_stable_id`).
+* A hand-off ends with `ParentCommand`, which looks like an error and is none; `GraphInterrupt` is a suspension, and
+  passes every graph on its way up: the first, which is the deepest, is whose question it is.
+* Sync tools run in worker threads; a cancelled one goes on reporting after its run has ended.
+* A model whose sibling fails is never told: its run ends without a callback.
+
+The handler must be synchronous and inline.  Anything else is run in another thread or loop by LangChain, and the
+order of what happened is lost.
+"""
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
+from uuid import UUID
+
+from ag_ui.core import token_usage_from_langchain_metadata
+from byline import signals as s
+from byline.agent import Sink
+from byline.attributor import CANCELLED
+from byline.delegation import MODES
+from byline.hooks import Candidate, Invocation
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, GenerationChunk, LLMResult
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
+from langgraph.types import Command, Send
+
+from ._content import parts_of, pieces
+
+__all__ = ["Handler", "Scope"]
+
+DEFAULT_NAME: Final = "LangGraph"
+"""What LangGraph calls a graph that was given no name."""
+
+_STEP: Final = "graph:step:"
+_MUTED: Final = "nostream"
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Scope:
+    """What runs inside one graph: an invocation, the parent agent, or something transparent inside one of them."""
+
+    __slots__ = ("_handed", "_handoffs", "name", "ns", "outer", "owner", "transparent")
+
+    def __init__(
+        self, outer: "Scope | None", owner: str | None, name: str, ns: str, *, transparent: bool
+    ) -> None:
+        self.outer: Final = outer
+        self.owner: Final = owner
+        self.name: Final = name
+        self.ns: Final = ns
+        self.transparent: Final = transparent
+        self._handoffs: dict[str, s.CallRef] = {}  # by the node that control was handed to
+        self._handed: dict[str, s.CallRef] = {}  # by the task that took it, for its retries
+
+    def hand_over(self, node: str, call: s.CallRef) -> None:
+        """Note that `call` handed control to `node` of this graph."""
+        self._handoffs[node] = call
+
+    def handed_to(self, node: str | None, task: str) -> s.CallRef | None:
+        """Return the call that handed control to `node`, for the task that runs it now."""
+        if node in self._handoffs:
+            self._handed[task] = self._handoffs.pop(node)
+        return self._handed.get(task)
+
+    def enclosing(self) -> Iterator["Scope"]:
+        """Yield the scopes around this one, innermost first."""
+        scope = self.outer
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+
+class _Run:
+    """One LangChain run while it is open."""
+
+    __slots__ = (
+        "agent_name",
+        "call",
+        "id",
+        "inputs",
+        "inside",
+        "is_graph",
+        "name",
+        "node",
+        "ns",
+        "parent",
+        "tools",
+        "worked",
+    )
+
+    def __init__(
+        self, run_id: UUID, parent: "_Run | None", name: str, metadata: Mapping[str, Any], inputs: Any
+    ) -> None:
+        self.id: Final = run_id
+        self.parent: Final = parent
+        self.name: Final = name
+        self.agent_name: Final[str | None] = metadata.get("lc_agent_name")
+        self.ns: Final[str] = metadata.get("langgraph_checkpoint_ns") or ""
+        self.inside: Scope | None = None if parent is None else parent.inside
+        self.is_graph = False
+        self.node: str | None = None  # set for a step of a graph
+        self.call: str | None = None  # the tool call id, for a tool run
+        self.inputs: Any = inputs
+        self.tools: list[_Run] = []  # the open tool runs of a node
+        self.worked = False  # whether a model or a graph ran inside
+
+
+class _Model:
+    """One model run while it is open."""
+
+    __slots__ = ("calls", "held", "media", "message", "metadata", "muted", "owner", "said")
+
+    def __init__(self, run_id: UUID, owner: str | None, metadata: Mapping[str, Any], *, muted: bool) -> None:
+        self.owner: Final = owner
+        self.message: Final = f"lc_run--{run_id}"
+        self.metadata: Final = metadata
+        self.muted: Final = muted
+        self.said = False
+        self.media = 0
+        self.calls: dict[Any, str] = {}  # by the chunk's index
+        self.held: dict[Any, list[str]] = {}  # arguments that came before the call's name
+
+
+def _guarded(callback: F) -> F:
+    """Keep a fault of ours from the app, and all callbacks of one run in one order."""
+
+    @functools.wraps(callback)
+    def call(self: "Handler", *args: Any, **kwargs: Any) -> None:
+        try:
+            with self.sink.lock:
+                callback(self, *args, **kwargs)
+        except Exception as fault:
+            self.sink.fault(callback.__name__, fault)
+
+    return cast("F", call)
+
+
+class Handler(BaseCallbackHandler):
+    """Turns the callbacks of one run of one graph into signals.
+
+    `transparent` names the nested graphs that are no invocation of their own when no tool call stands between
+    them and their caller: what a supervisor that is itself a graph does is done by the agent it belongs to.
+    """
+
+    run_inline = True
+    raise_error = False
+    ignore_retriever = True  # not ignore_agent: that one silences the tools
+    ignore_retry = True
+
+    def __init__(self, sink: Sink, transparent: frozenset[str]) -> None:
+        super().__init__()
+        self.sink: Final = sink
+        self.scopes: Final[dict[str, Scope]] = {}
+        """The newest scope of each namespace, for the stream parts that carry nothing else."""
+        self._transparent: Final = transparent
+        self._runs: Final[dict[UUID, _Run]] = {}
+        self._models: Final[dict[UUID, _Model]] = {}
+        self._unanswered: Final[dict[str | None, set[str]]] = {}
+        self._seen: Final[set[str]] = set()  # message ids that were said in this run
+
+    # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
+    # these two methods; without one, `invoke` inside a tool gives no tokens.
+
+    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+        return output
+
+    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+        return output
+
+    # --------------------------------------------------------------- graphs
+
+    @_guarded
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any] | None,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        run = _Run(run_id, parent, kwargs.get("name") or "", metadata or {}, inputs)
+        if parent is not None and any(tag.startswith(_STEP) for tag in tags or ()):
+            if not parent.is_graph:
+                self._open(parent, run)
+            run.inside = parent.inside
+            run.node = str((metadata or {}).get("langgraph_node") or run.name)
+            if not run.node.startswith("__"):
+                self.sink.report(s.StepStarted(_owner(run), run.node))
+        self._runs[run_id] = run
+
+    @_guarded
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        run = self._runs.pop(run_id, None)
+        if run is None:
+            return
+        if run.node is not None:
+            self._left_node(run, outputs)
+        if run.is_graph and run.inside is not None and run.inside.outer is not None:
+            self._close(run.inside, outputs)
+
+    @_guarded
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        run = self._runs.pop(run_id, None)
+        if run is None:
+            return
+        if isinstance(error, GraphInterrupt):
+            self._asked(run, error)
+        if run.node is not None:
+            self._left_node(run, None)
+        scope = run.inside
+        if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
+            return
+        if isinstance(error, GraphInterrupt):
+            return  # suspended, if the question reaches the end of the run
+        if isinstance(error, GraphBubbleUp):
+            self.sink.report(s.Closed(cast("str", scope.owner)))  # control was handed on
+        else:
+            self.sink.report(s.Failed(cast("str", scope.owner), *_cause(error)))
+
+    def _open(self, graph: _Run, step: _Run) -> None:
+        """A run turns out to be a graph, with its first step: open what it is an invocation of."""
+        outer = graph.inside
+        graph.is_graph = True
+        own_ns = step.ns.rpartition("|")[0]
+        for enclosing in _up(graph.parent):
+            enclosing.worked = True
+        if outer is None:
+            graph.inside = self._enter(Scope(None, None, graph.name, own_ns, transparent=False))
+            return
+        tool, node = _between(graph)
+        spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
+        handed = outer.handed_to(node, graph.ns) if tool is None else None
+        name = _name(graph, tool, node)
+        if not self._is_subagent(graph, outer, tool, node, name):
+            graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
+            return
+        owner = str(graph.id)
+        graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
+        opened = s.Opened(
+            owner,
+            name,
+            id=_stable_id(name, graph.ns, tool, own_ns),
+            parent=outer.owner,
+            spawned_by=spawned or handed,
+            metadata=self._describe(graph, outer, tool, handed),
+        )
+        self.sink.report(self._with_contract(opened))
+        graph.inputs = None
+
+    def _enter(self, scope: Scope) -> Scope:
+        # A graph with a thread of its own has the root's namespace, and graphs with `checkpointer=True` share one:
+        # there the namespace tells no more than the caller.
+        self.scopes[scope.ns] = scope if scope.ns not in self.scopes or scope.outer is None else scope.outer
+        if scope.ns == "" and scope.outer is not None:
+            self.scopes[""] = next(outer for outer in scope.enclosing() if outer.outer is None)
+        return scope
+
+    def _is_subagent(self, graph: _Run, outer: Scope, tool: _Run | None, node: str | None, name: str) -> bool:
+        if self.sink.plugins.implements("byline_is_subagent"):
+            candidate = Candidate(
+                framework="langgraph",
+                name=name,
+                native_name=graph.name,
+                node=node,
+                tool=None if tool is None else tool.name,
+                parent=None if outer.owner is None else outer.name,
+            )
+            answer = self.sink.plugins.ask("byline_is_subagent", candidate=candidate)
+            if answer is not None:
+                return bool(answer)
+        return tool is not None or name not in self._transparent
+
+    def _describe(
+        self, graph: _Run, outer: Scope, tool: _Run | None, handed: s.CallRef | None
+    ) -> dict[str, Any]:
+        """Return `metadata["byline"]`: the contract of this way of delegating, and the ids that lead to a trace."""
+        mode = "tool" if tool is not None else "subgraph" if handed is None else "handoff"
+        described = MODES[("langgraph", mode)].metadata()
+        if handed is not None and handed.owner == outer.owner:
+            described["returns"] = "automatic"  # a supervisor handed it the task and gets control back
+        described["langchainRunId"] = str(graph.id)
+        return described
+
+    def _with_contract(self, opened: s.Opened) -> s.Opened:
+        if not self.sink.plugins.implements("byline_contract"):
+            return opened
+        invocation = Invocation(
+            framework="langgraph",
+            name=opened.name,
+            id=opened.id or opened.owner,
+            parent_id=self.sink.attributor.subagent_run_id(opened.parent),
+            description=opened.description,
+            metadata=opened.metadata or {},
+        )
+        answer = self.sink.plugins.ask("byline_contract", invocation=invocation)
+        if answer is None:
+            return opened
+        known = answer if isinstance(answer, Mapping) else answer.metadata()
+        return opened._replace(metadata={**(opened.metadata or {}), **known})
+
+    def _close(self, scope: Scope, outputs: Any) -> None:
+        if not scope.transparent:
+            self.sink.report(s.Closed(cast("str", scope.owner), _result(outputs)))
+
+    def _left_node(self, run: _Run, outputs: Any) -> None:
+        """A step is over: what its output says that no callback said, and the step itself."""
+        owner = _owner(run)
+        messages = list(_messages(outputs))
+        for message in messages:
+            if isinstance(message, ToolMessage) and message.tool_call_id in self._unanswered.get(owner, ()):
+                # Caught errors and refused calls end no tool run; their answer stands in the node's output only.
+                self._answer(owner, message.tool_call_id, message)
+        if not run.worked:
+            self._said_without_a_model(owner, messages, run.inputs)
+        if run.node is not None and not run.node.startswith("__"):
+            self.sink.report(s.StepFinished(owner, run.node))
+
+    def _said_without_a_model(self, owner: str | None, messages: Sequence[BaseMessage], inputs: Any) -> None:
+        """A node that ran neither a model nor a graph and returned a new AI message said it itself."""
+        if not any(isinstance(message, AIMessage) for message in messages):
+            return
+        known = {message.id for message in _messages(inputs)}
+        for message in messages:
+            if isinstance(message, AIMessage) and message.id not in known and message.id not in self._seen:
+                id_ = message.id or f"said-{len(self._seen)}"
+                self._seen.add(id_)
+                model = _Model(UUID(int=0), owner, {}, muted=False)
+                self._say_whole(model, message, run=id_)
+                self.sink.report(s.ModelOver(owner, id_))
+
+    def _asked(self, run: _Run, error: GraphInterrupt) -> None:
+        owner = _owner(run)
+        for interrupt in error.args[0] if error.args else ():
+            self.sink.report(question(owner, interrupt, run.call))
+
+    # ---------------------------------------------------------------- tools
+
+    @_guarded
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        name = kwargs.get("name") or (serialized or {}).get("name") or ""
+        run = self._runs[run_id] = _Run(run_id, parent, name, metadata or {}, None)
+        run.call = kwargs.get("tool_call_id")
+        if parent is not None and parent.node is not None:
+            parent.tools.append(run)
+
+    @_guarded
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        run = self._end_tool(run_id)
+        if run is None or run.call is None:
+            return
+        owner = _owner(run)
+        self._handed_over(run, output)
+        for message in _messages(output):
+            if isinstance(message, ToolMessage) and message.tool_call_id == run.call:
+                self._answer(owner, run.call, message)
+                return
+        if not isinstance(output, Command):
+            self._answer(owner, run.call, output)
+        elif not isinstance(output.graph, str):
+            self._answer(owner, run.call, "")  # a command without a message answers the call with nothing
+
+    @_guarded
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        run = self._end_tool(run_id)
+        if run is not None and isinstance(error, GraphInterrupt):
+            self._asked(run, error)
+
+    def _end_tool(self, run_id: UUID) -> _Run | None:
+        run = self._runs.pop(run_id, None)
+        if run is not None and run.parent is not None and run in run.parent.tools:
+            run.parent.tools.remove(run)
+        return run
+
+    def _handed_over(self, run: _Run, output: Any) -> None:
+        """Remember which call handed control to which node of the enclosing graph."""
+        scope = run.inside
+        for command in output if isinstance(output, list) else (output,):
+            if not isinstance(command, Command) or command.graph != Command.PARENT or scope is None:
+                continue
+            goto = command.goto if isinstance(command.goto, list | tuple) else (command.goto,)
+            for target in goto:
+                node = target.node if isinstance(target, Send) else str(target)
+                if scope.outer is not None and run.call is not None:
+                    scope.outer.hand_over(node, s.CallRef(scope.owner, run.call))
+
+    def _answer(self, owner: str | None, call: str, output: Any) -> None:
+        self._unanswered.get(owner, set()).discard(call)
+        content = output.content if isinstance(output, ToolMessage) else output
+        if not isinstance(content, str | list):
+            content = str(content)
+        self.sink.report(s.Result(owner, call, parts_of(content)))
+
+    # --------------------------------------------------------------- models
+
+    @_guarded
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any] | None,
+        messages: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        metadata = metadata or {}
+        muted = _MUTED in (tags or ()) or bool(metadata.get("lc_internal_call"))
+        owner = None if parent is None else _owner(parent)
+        self._models[run_id] = _Model(run_id, owner, metadata, muted=muted)
+        for enclosing in _up(parent):
+            enclosing.worked = True
+            if enclosing.node is not None:
+                break
+
+    on_llm_start = on_chat_model_start  # type: ignore[assignment]  # the prompts are of no interest
+
+    @_guarded
+    def on_llm_new_token(
+        self,
+        token: Any,
+        *,
+        chunk: GenerationChunk | ChatGenerationChunk | None = None,
+        run_id: UUID,
+        **kwargs: Any,
+    ) -> None:
+        model = self._models.get(run_id)
+        if model is None or model.muted:
+            return
+        if not isinstance(chunk, ChatGenerationChunk):
+            self._say(model, model.message, token)
+            return
+        message = chunk.message
+        content = message.content
+        if isinstance(content, str) and not message.additional_kwargs:
+            if content:
+                model.said = True
+                self.sink.report(s.Text(model.owner, model.message, content))
+        else:
+            self._say(model, model.message, content, message.additional_kwargs)
+        for part in getattr(message, "tool_call_chunks", ()):
+            self._call_chunk(model, part)
+
+    @_guarded
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        model = self._models.pop(run_id, None)
+        if model is None:
+            return
+        generation = response.generations[0][0] if response.generations and response.generations[0] else None
+        message = generation.message if isinstance(generation, ChatGeneration) else None
+        if message is not None and message.id:
+            self._seen.add(message.id)
+        if not model.muted:
+            if isinstance(message, AIMessage):
+                self._say_whole(model, message, run=model.message)
+            elif generation is not None and not model.said:
+                self._say(model, model.message, generation.text)
+            self.sink.report(s.ModelOver(model.owner, model.message))
+        usage = token_usage_from_langchain_metadata(
+            getattr(message, "usage_metadata", None),
+            provider=model.metadata.get("ls_provider"),
+            model=getattr(message, "response_metadata", {}).get("model_name")
+            or model.metadata.get("ls_model_name"),
+        )
+        if usage is not None:
+            self.sink.report(s.Usage(model.owner, usage))
+
+    @_guarded
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        model = self._models.pop(run_id, None)
+        if model is not None and not model.muted:
+            self.sink.report(s.ModelOver(model.owner, model.message))
+
+    def _say(
+        self, model: _Model, run: str, content: Any, additional: Mapping[str, Any] | None = None
+    ) -> None:
+        for kind, value in pieces(content, additional):
+            if not value:
+                continue
+            if kind == "text":
+                model.said = True
+                self.sink.report(s.Text(model.owner, run, value))
+            elif kind == "reasoning":
+                model.said = True
+                self.sink.report(s.Reasoning(model.owner, run, value))
+            else:
+                model.media += 1
+                activity = f"{run}:media-{model.media}"
+                self.sink.report(s.Activity(model.owner, activity, "media", {"part": value}))
+
+    def _say_whole(self, model: _Model, message: AIMessage, *, run: str) -> None:
+        """Say what of a finished answer was not streamed: all of it, or the calls that came only with the end."""
+        if not model.said:
+            self._say(model, run, message.content, message.additional_kwargs)
+        started = set(model.calls.values())
+        for index, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
+            id_ = call["id"] or f"{run}:call-{index}"
+            if id_ in started:
+                continue
+            self._called(model, run, id_, call["name"] or "")
+            args = call["args"]
+            text = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, default=str)
+            self.sink.report(s.Arguments(model.owner, run, id_, text))
+
+    def _call_chunk(self, model: _Model, part: Mapping[str, Any]) -> None:
+        """One piece of a tool call: the first names it, the others are told by their index."""
+        index, text = part.get("index"), part.get("args") or ""
+        if part.get("name") and (part.get("id") or index not in model.calls):
+            id_ = part.get("id") or f"{model.message}:call-{len(model.calls)}"
+            model.calls[index] = id_
+            self._called(model, model.message, id_, str(part["name"]))
+            text = "".join(model.held.pop(index, ())) + text
+        elif index not in model.calls:
+            if text:
+                model.held.setdefault(index, []).append(text)
+            return
+        if text:
+            self.sink.report(s.Arguments(model.owner, model.message, model.calls[index], text))
+
+    def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
+        self._unanswered.setdefault(model.owner, set()).add(id_)
+        self.sink.report(s.Call(model.owner, run, id_, name))
+
+    # --------------------------------------------------------------- custom
+
+    @_guarded
+    def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        run = self._runs.get(run_id)
+        self.sink.report(s.Custom(None if run is None else _owner(run), name, data))
+
+
+def question(owner: str | None, interrupt: Any, call: str | None = None) -> s.Question:
+    """Return a LangGraph interrupt as a question.
+
+    Its value is anything.  A mapping may name the protocol's fields, in either spelling, as it may under the
+    official bridge; the value itself always goes along in `metadata["langgraph"]["value"]`.
+    """
+    value = interrupt.value
+    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+
+    def field(camel: str) -> Any:
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", camel).lower()
+        return fields.get(camel, fields.get(snake))
+
+    message = value if isinstance(value, str) else fields.get("message")
+    schema = field("responseSchema")
+    expires = field("expiresAt")
+    return s.Question(
+        owner,
+        str(interrupt.id),
+        str(fields.get("reason") or "langgraph:interrupt"),
+        message=None if message is None else str(message),
+        call=field("toolCallId") or call,
+        schema=schema if isinstance(schema, Mapping) else None,
+        metadata={"langgraph": {"value": value}},
+        expires_at=None if expires is None else str(expires),
+    )
+
+
+def _up(run: _Run | None) -> Iterator[_Run]:
+    while run is not None:
+        yield run
+        run = run.parent
+
+
+def _owner(run: _Run) -> str | None:
+    return None if run.inside is None else run.inside.owner
+
+
+def _between(graph: _Run) -> tuple[_Run | None, str | None]:
+    """Return the tool run, and the node, that stand between a graph and the graph that encloses it.
+
+    A subagent that was called in a thread of the tool's own, with the tool's config handed over, has the node as
+    its parent; when just one tool is at work in that node, it is the one.
+    """
+    node: _Run | None = None
+    tool: _Run | None = None
+    for run in _up(graph.parent):
+        if run.is_graph:
+            break
+        if tool is None and run.call is not None:
+            tool = run
+        if run.node is not None:
+            node = run
+            break
+    if tool is None and node is not None and len(node.tools) == 1:
+        tool = node.tools[0]
+    return tool, None if node is None else node.node
+
+
+def _name(graph: _Run, tool: _Run | None, node: str | None) -> str:
+    """Return the agent's own name; where it has none, that of the tool that called it, else the node's.
+
+    `lc_agent_name` is inherited by whatever runs inside an agent, so it counts only where it changes.
+    """
+    inherited = None if graph.parent is None else graph.parent.agent_name
+    for own in (graph.agent_name if graph.agent_name != inherited else None, graph.name):
+        if own and own != DEFAULT_NAME:
+            return own
+    if tool is not None and tool.name:
+        return tool.name
+    return node or graph.name
+
+
+def _stable_id(name: str, task_ns: str, tool: _Run | None, own_ns: str) -> str:
+    """Return the `subagentRunId`: the same when the invocation is resumed, another when it is retried.
+
+    Made of the enclosing task's namespace, the spawning call, and the numeric tail of the graph's own namespace:
+    LangGraph's count of the graphs that one task has started.
+    """
+    tail = own_ns.rpartition("|")[2]
+    ordinal = tail if tail.isdigit() else ""
+    call = "" if tool is None else tool.call or ""
+    digest = hashlib.sha256("\x1f".join((task_ns, call, ordinal)).encode("utf-8", "replace")).hexdigest()
+    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}-{digest[:12]}"
+
+
+def _messages(value: Any) -> Iterator[BaseMessage]:
+    """Yield the messages that a node or a tool returned, in whatever it returned them."""
+    if isinstance(value, BaseMessage):
+        yield value
+    elif isinstance(value, Command):
+        yield from _messages(value.update)
+    elif isinstance(value, Mapping):
+        yield from _messages(value.get("messages"))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _messages(item)
+
+
+def _result(outputs: Any) -> Any:
+    """Return what the caller gets to read: the text of the last message, else the graph's output."""
+    if isinstance(outputs, Mapping) and "messages" in outputs:
+        last = outputs["messages"][-1] if outputs["messages"] else None
+        return parts_of(last.content) if isinstance(last, BaseMessage) else s.ABSENT
+    return s.ABSENT if outputs is None else outputs
+
+
+def _cause(error: BaseException) -> tuple[str, str]:
+    if type(error).__name__ == "CancelledError":
+        return "cancelled before it was over", CANCELLED
+    return str(error) or type(error).__name__, type(error).__name__

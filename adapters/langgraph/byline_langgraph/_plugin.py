@@ -1,0 +1,59 @@
+"""The entry point: recognises a target by the module of its type, and imports the adapter only then."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from byline.hooks import Demo, Plugins, hookimpl
+
+if TYPE_CHECKING:
+    from byline.agent import Adapter, Bound
+
+__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos"]
+
+
+class LangGraphAdapter:
+    """Takes compiled LangGraph graphs: `StateGraph.compile()`, `create_agent`, `@entrypoint`, supervisors, swarms."""
+
+    name = "langgraph"
+    extra = "langgraph"
+    requires: Sequence[str] = ("langgraph",)
+    refines: Sequence[str] = ()
+
+    def takes(self, target: object) -> bool:
+        """Return whether `target` is a Pregel graph; any of its base classes tells."""
+        return any(
+            base.__module__.startswith("langgraph.pregel") and base.__name__ == "Pregel"
+            for base in type(target).__mro__
+        )
+
+    def hint(self, target: object) -> str | None:
+        """Say what is missing when `target` is nearly a graph."""
+        if any(base.__module__.startswith("langgraph.graph") for base in type(target).__mro__):
+            return "a graph has to be compiled first: attribute(builder.compile())"
+        if callable(target) and hasattr(target, "__wrapped__"):
+            return "a factory was given: attribute what it returns"
+        return None
+
+    def bind(self, target: Any, plugins: Plugins, **options: Any) -> "Bound":
+        """Take hold of a graph; options: `config`, `context`, `transparent`."""
+        from ._session import bind
+
+        return bind(target, plugins, **options)
+
+
+@hookimpl
+def byline_adapters() -> "Sequence[Adapter]":
+    """Bring the LangGraph adapter."""
+    return [LangGraphAdapter()]
+
+
+@hookimpl
+def byline_demos() -> Sequence[Demo]:
+    """Bring the LangGraph demo."""
+    import importlib.util
+
+    if importlib.util.find_spec("langgraph") is None:
+        return []
+    from ._demo import demo
+
+    return [demo()]

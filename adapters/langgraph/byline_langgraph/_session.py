@@ -1,0 +1,196 @@
+"""One run of a LangGraph graph."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+from uuid import uuid4
+
+from byline import signals as s
+from byline.agent import Sink
+from byline.errors import InputError, ResumeError
+from byline.events import Message, RunAgentInput
+from byline.hooks import Plugins
+from byline.plain import plain
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.pregel import Pregel
+from langgraph.types import Command
+
+from . import _compat
+from ._handler import Handler, question
+from ._input import conversation, graph_input, new_messages, open_without_answer, resume_command
+
+__all__ = ["BoundGraph", "GraphSession", "bind"]
+
+NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
+"""What of a graph's values is no state of the run: messages are events, the rest came from the client."""
+
+_OURS: Final = ("stream_mode", "subgraphs", "version")
+
+
+def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
+    """Take hold of a compiled graph; raises `UnsupportedVersionError`."""
+    _compat.check()
+    return BoundGraph(target, plugins, **options)
+
+
+class BoundGraph:
+    """A compiled graph in our hands.
+
+    `config` and `context` go to every run of it.  `transparent` names nested graphs that are no invocation of
+    their own when no tool call stands between them and their caller; langgraph-supervisor's is `supervisor`.
+    """
+
+    handler: type[Handler] = Handler
+    """The observer of a run; a derived adapter brings its own."""
+
+    def __init__(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        plugins: Plugins,
+        *,
+        config: RunnableConfig | None = None,
+        context: Any = None,
+        transparent: Iterable[str] = ("supervisor",),
+    ) -> None:
+        self.graph: Final = graph
+        self.plugins: Final = plugins
+        self.config: Final = config
+        self.context: Final = context
+        self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
+
+    def open(self, run_input: RunAgentInput) -> "GraphSession":
+        """Return the session of an AG-UI input."""
+        thread = {"configurable": {"thread_id": run_input.thread_id}}
+        config = merge_configs(self.config, cast("RunnableConfig", thread))
+        session = GraphSession(self, config, {} if self.context is None else {"context": self.context})
+        session.thread_id, session.run_id = run_input.thread_id, run_input.run_id
+        session.parent_run_id = run_input.parent_run_id
+        session.history = run_input.messages
+        session.run_input = run_input
+        # What only needs the input is said at once.
+        graph_input(run_input, (), self.graph.channels)
+        return session
+
+    def open_native(
+        self, native_input: Any, config: RunnableConfig | None = None, *, context: Any = None, **kwargs: Any
+    ) -> "GraphSession":
+        """Return the session of `graph.astream(native_input, config, context=..., **kwargs)`."""
+        if taken := [name for name in _OURS if name in kwargs]:
+            raise InputError(
+                f"stream() was given {', '.join(taken)}: it brings its own, because the events are made of them; "
+                "leave them out, the graph's values are in the run's `result`"
+            )
+        context = self.context if context is None else context
+        if context is not None:
+            kwargs["context"] = context
+        merged = merge_configs(self.config, config)
+        session = GraphSession(self, merged, kwargs)
+        session.thread_id = str(merged.get("configurable", {}).get("thread_id") or uuid4())
+        session.run_id = str(merged.get("run_id") or uuid4())
+        session.native_input = native_input
+        return session
+
+
+class GraphSession:
+    """Runs the graph once and reports what happens."""
+
+    def __init__(self, bound: BoundGraph, config: RunnableConfig, kwargs: dict[str, Any]) -> None:
+        self.thread_id = ""
+        self.run_id = ""
+        self.parent_run_id: str | None = None
+        self.history: Sequence[Message] = ()
+        self.result: Any = None
+        self.run_input: RunAgentInput | None = None
+        self.native_input: Any = None
+        self._bound: Final = bound
+        self._config: Final = config
+        self._kwargs: Final = kwargs
+        self._state: Any = None
+        self._asked: dict[str, Any] = {}
+
+    async def prepare(self) -> None:
+        """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing waits for."""
+        run_input = self.run_input
+        if run_input is None:
+            return
+        graph = self._bound.graph
+        self._state = plain(run_input.state)
+        legacy = _legacy_resume(run_input)
+        if not self._has_checkpointer():
+            if run_input.resume:
+                raise ResumeError(
+                    "resume needs a checkpointer, and this graph was compiled without one: "
+                    "compile(checkpointer=...) keeps what an interrupt has to continue"
+                )
+            self.native_input = graph_input(run_input, conversation(run_input.messages), graph.channels)
+            return
+        snapshot = await graph.aget_state(self._config)
+        pending = {str(one.id): one.value for one in snapshot.interrupts}
+        if run_input.resume:
+            self.native_input = resume_command(run_input.resume, pending, self.thread_id)
+        elif legacy is not None:
+            self.native_input = Command(resume=legacy)
+        elif pending:
+            raise open_without_answer(pending, self.thread_id)
+        else:
+            values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
+            fresh = new_messages(run_input.messages, values.get("messages") or ())
+            self.native_input = graph_input(run_input, fresh, graph.channels) or None
+
+    async def drive(self, sink: Sink) -> s.RunFinished:
+        """Run the graph under the observer.
+
+        `values` parts come in order, after the callbacks of their superstep and before the next one: they give
+        the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
+        who did what; that is the handler's alone.
+        """
+        handler = self._bound.handler(sink, self._bound.transparent)
+        config = merge_configs(self._config, {"callbacks": [handler]})
+        stream = self._bound.graph.astream(
+            self.native_input,
+            config,
+            stream_mode=["values", "custom"],
+            subgraphs=True,
+            version="v2",
+            **self._kwargs,
+        )
+        async for part in stream:
+            if part["type"] == "custom":
+                self._custom(sink, handler, part)
+            elif not part["ns"]:
+                self._values(sink, part)
+                await sink.drained()  # the next superstep waits for the consumer, as it does without us
+        return s.RunFinished(asked=tuple(self._asked))
+
+    def _values(self, sink: Sink, part: Any) -> None:
+        self.result = part["data"]
+        for interrupt in part.get("interrupts") or ():
+            # Once, in a part of its own, as soon as it is raised: later parts of the same run list none.
+            self._asked[str(interrupt.id)] = interrupt
+            sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
+        if isinstance(self.result, Mapping):
+            state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
+            if state != (self._state or {}):
+                self._state = state
+                sink.report(s.StateIs(None, state))
+
+    def _custom(self, sink: Sink, handler: Handler, part: Any) -> None:
+        scope = handler.scopes.get("|".join(part["ns"]))
+        data = part["data"]
+        name = data.get("name") if isinstance(data, Mapping) else None
+        if isinstance(name, str) and set(data) == {"name", "value"}:
+            value = data["value"]
+        else:
+            name, value = "langgraph", data
+        sink.report(s.Custom(None if scope is None else scope.owner, name, value))
+
+    def _has_checkpointer(self) -> bool:
+        configurable = self._config.get("configurable", {})
+        return bool(self._bound.graph.checkpointer) or "__pregel_checkpointer" in configurable
+
+
+def _legacy_resume(run_input: RunAgentInput) -> Any:
+    """Return the answer that clients older than `RunAgentInput.resume` forward, or `None`."""
+    forwarded = run_input.forwarded_props
+    command = forwarded.get("command") if isinstance(forwarded, Mapping) else None
+    return command.get("resume") if isinstance(command, Mapping) else None

@@ -1,0 +1,440 @@
+"""`attribute()`: an existing app, unchanged, as a source of attributed events.
+
+What happens in a run::
+
+    native callback -> adapter -> Signal -> Attributor -> Event -+-> observers (recorder, ledger, validator)
+                                                                 +-> visibility -> your code
+
+An adapter brings three small things: an `Adapter` that recognises a target without importing its framework, a
+`Bound` that holds one target, and a `Session` that runs it once.  All that is common to frameworks is here.
+"""
+
+import asyncio
+import importlib.util
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from pydantic import ValidationError
+
+from . import signals as s
+from .attributor import Attributor
+from .channel import Channel
+from .errors import InputError, NoAdapterError
+from .events import BaseEvent, Message, RunAgentInput, SubagentStartedEvent
+from .hooks import Invocation, Plugins, Visibility
+from .visibility import Lens
+
+__all__ = [
+    "Adapter",
+    "Agent",
+    "Bound",
+    "Observer",
+    "Run",
+    "Session",
+    "Sink",
+    "VisibilityRule",
+    "attribute",
+    "in_order",
+    "milliseconds",
+]
+
+Observer: TypeAlias = Callable[[BaseEvent], object]
+"""Called with every event of a run, before visibility; a fault in one is logged and it is not called again."""
+
+VisibilityRule: TypeAlias = Visibility | Mapping[str, Visibility]
+"""One visibility for all, or one per subagent name (`attributed` for the names that are not there)."""
+
+RunEnd: TypeAlias = s.RunFinished | s.RunCancelled | s.RunFailed
+
+_log = logging.getLogger("byline")
+
+
+def milliseconds() -> int:
+    """Return the time as events carry it: milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class Session(Protocol):
+    """One run of one target, as an adapter brings it."""
+
+    thread_id: str
+    run_id: str
+    parent_run_id: str | None
+    history: Sequence[Message]
+    """What the client already has."""
+    result: Any
+    """The framework's own result of the run, once there is one."""
+
+    async def prepare(self) -> None:
+        """Check the input against the target.  Raises `BylineError`; the app has not been called yet."""
+
+    async def drive(self, sink: "Sink") -> RunEnd:
+        """Run the app and report what happens; the app's own exceptions come through."""
+
+
+class Bound(Protocol):
+    """One target in the hands of its adapter."""
+
+    def open(self, run_input: RunAgentInput) -> Session:
+        """Return the session of an AG-UI input; raises `InputError` for one that cannot be used."""
+
+    def open_native(self, *args: Any, **kwargs: Any) -> Session:
+        """Return the session of a call with the framework's own arguments."""
+
+
+class Adapter(Protocol):
+    """What a plugin brings to teach byline a framework."""
+
+    name: str
+    extra: str
+    """The extra that installs what it needs: `pip install 'byline[extra]'`."""
+    requires: Sequence[str]
+    """The modules it needs."""
+    refines: Sequence[str]
+    """The names of adapters that take the same targets and know less of them: this one is asked before those."""
+
+    def takes(self, target: object) -> bool:
+        """Return whether `target` is one of its own; must not import the framework."""
+
+    def hint(self, target: object) -> str | None:
+        """Return what to do when `target` is nearly right (a graph that was not compiled)."""
+
+    def bind(self, target: Any, plugins: Plugins, **options: Any) -> Bound:
+        """Take hold of `target`.  Raises `UnsupportedVersionError`."""
+
+
+class Sink:
+    """Where a session reports.  Safe to call from any thread; never raises into the app."""
+
+    def __init__(
+        self,
+        attributor: Attributor,
+        channel: Channel[BaseEvent],
+        lens: Lens,
+        observers: Iterable[Observer],
+        plugins: Plugins,
+    ) -> None:
+        self.plugins: Final = plugins
+        self.attributor: Final = attributor
+        self.lock: Final = channel.lock
+        self._channel: Final = channel
+        self._lens: Final = lens
+        self._observers = list(observers)
+        self._faults: set[str] = set()
+
+    def report(self, signal: s.Signal) -> None:
+        """Take a signal: what it gives is on its way to the consumer when this returns."""
+        try:
+            with self.lock:
+                events = self.attributor.feed(signal)
+                if events:
+                    self._deliver(events)
+        except Exception as fault:
+            self.fault(f"signal {type(signal).__name__}", fault)
+
+    def start(self) -> None:
+        """Send `RUN_STARTED`."""
+        self._deliver(self.attributor.start())
+
+    def fault(self, where: str, fault: BaseException) -> None:
+        """Keep a fault of ours: a log record each time, a `CUSTOM` event `byline.fault` the first time."""
+        _log.error("byline failed in %s; the app is not affected", where, exc_info=fault)
+        with self.lock:
+            if where in self._faults or self.attributor.over:
+                return
+            self._faults.add(where)
+            value = {"where": where, "error": f"{type(fault).__name__}: {fault}"}
+            self._deliver(self.attributor.feed(s.Custom(None, "byline.fault", value)))
+
+    async def drained(self) -> None:
+        """Wait until the consumer has read all that was reported."""
+        await self._channel.drained()
+
+    def _deliver(self, events: list[BaseEvent]) -> None:
+        for observer in self._observers:
+            for event in events:
+                try:
+                    observer(event)
+                except Exception:
+                    _log.warning("observer %r failed and is not called again", observer, exc_info=True)
+                    self._observers = [other for other in self._observers if other is not observer]
+                    break
+        self._channel.put(seen for event in events if (seen := self._lens.see(event)) is not None)
+
+
+class Run:
+    """One run: an async iterable of its events, and a handle to stop it.
+
+    `error` is the app's own exception after a run that failed, `result` its own result (LangGraph: the final
+    values of the graph) after one that ended by itself.  A run that failed does not raise: it ends with
+    `RUN_ERROR`.  What is wrong with the *input* raises a `BylineError` before the first event.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        plugins: Plugins,
+        visibility: VisibilityRule,
+        observers: Iterable[Observer],
+        clock: Callable[[], int] | None,
+    ) -> None:
+        self.error: BaseException | None = None
+        self._session: Final = session
+        self._plugins: Final = plugins
+        self._visibility: Final = visibility
+        self._observers: Final = tuple(observers)
+        self._clock: Final = clock
+        self._pump: asyncio.Task[None] | None = None
+        self._stopped: str | None = None
+        self._iterator: AsyncGenerator[BaseEvent, None] | None = None
+        self._used = False
+
+    @property
+    def thread_id(self) -> str:
+        """The thread of the run."""
+        return self._session.thread_id
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self._session.run_id
+
+    @property
+    def result(self) -> Any:
+        """The app's own result."""
+        return self._session.result
+
+    def __aiter__(self) -> AsyncIterator[BaseEvent]:
+        # A generator that nobody else holds: a consumer that breaks out of its loop drops it, and the loop's
+        # finaliser then stops the run.
+        return self._events()
+
+    async def __anext__(self) -> BaseEvent:
+        if self._iterator is None:
+            self._iterator = self._events()
+        return await anext(self._iterator)
+
+    async def cancel(self, reason: str = "the run was cancelled") -> None:
+        """Stop the run: it ends with the outcome `cancelled`, which the consumer still gets to see."""
+        self._stopped = self._stopped or reason
+        await self._stop()
+
+    async def aclose(self) -> None:
+        """Stop the run because nobody reads it any more; the closing events go to the observers."""
+        if self._iterator is not None:
+            await self._iterator.aclose()
+        await self.cancel("the consumer went away")
+
+    async def _events(self) -> AsyncGenerator[BaseEvent, None]:
+        if self._used:
+            raise RuntimeError("a run is read once: its events have been read already")
+        self._used = True
+        session = self._session
+        await session.prepare()
+        attributor = Attributor(
+            session.thread_id,
+            session.run_id,
+            parent_run_id=session.parent_run_id,
+            history=session.history,
+            clock=self._clock,
+        )
+        channel: Channel[BaseEvent] = Channel()
+        sink = Sink(attributor, channel, Lens(self._how_to_show), self._observers, self._plugins)
+        self._plugins.ask("byline_run_started", run=self)
+        sink.start()
+        self._pump = asyncio.create_task(self._drive(sink, channel), name=f"byline run {session.run_id}")
+        try:
+            while True:
+                try:
+                    event = await channel.get()
+                except StopAsyncIteration:
+                    break
+                yield event
+        finally:
+            channel.abandon()
+            self._stopped = self._stopped or "the consumer went away"
+            await self._stop()
+            self._plugins.ask("byline_run_finished", run=self)
+        self._raise_what_is_not_an_error()
+
+    async def _drive(self, sink: Sink, channel: Channel[BaseEvent]) -> None:
+        end: RunEnd
+        try:
+            end = await self._session.drive(sink)
+        except asyncio.CancelledError:
+            # Ours, or the app cancelled itself: in both cases it was stopped before it was over.
+            end = s.RunCancelled(self._stopped or "the app cancelled the run")
+        except BaseException as fault:
+            self.error = fault
+            end = s.RunFailed(str(fault) or type(fault).__name__, type(fault).__name__)
+        sink.report(end)
+        channel.close()
+
+    async def _stop(self) -> None:
+        pump = self._pump
+        if pump is None or pump.done():
+            return
+        pump.cancel()
+        await asyncio.wait([pump])
+
+    def _raise_what_is_not_an_error(self) -> None:
+        """An exit or a keyboard interrupt is nobody's error to report: hand it on."""
+        if self.error is not None and not isinstance(self.error, Exception):
+            raise self.error
+
+    def _how_to_show(self, event: SubagentStartedEvent) -> Visibility:
+        answer: Visibility | None = None
+        if self._plugins.implements("byline_visibility"):
+            metadata = (event.metadata or {}).get("byline", {})
+            answer = self._plugins.ask(
+                "byline_visibility",
+                invocation=Invocation(
+                    framework=str(metadata.get("framework", "")),
+                    name=event.name,
+                    id=event.subagent_run_id,
+                    parent_id=event.parent_subagent_run_id,
+                    description=event.description,
+                    metadata=metadata,
+                ),
+            )
+            if answer is not None and answer not in _VISIBILITIES:
+                _log.warning(
+                    "byline_visibility answered %r, expected one of %s", answer, ", ".join(_VISIBILITIES)
+                )
+                answer = None
+        if answer is not None:
+            return answer
+        rule = self._visibility
+        return rule if isinstance(rule, str) else rule.get(event.name, "attributed")
+
+
+class Agent:
+    """A target under attribution.  Holds no state of a run: run it as often and as concurrently as the app allows."""
+
+    def __init__(
+        self,
+        target: Any,
+        adapter: Adapter,
+        bound: Bound,
+        plugins: Plugins,
+        *,
+        visibility: VisibilityRule,
+        observers: Iterable[Observer],
+        clock: Callable[[], int] | None,
+    ) -> None:
+        self.target: Final = target
+        self.adapter: Final = adapter
+        self.plugins: Final = plugins
+        self._bound: Final = bound
+        self._visibility: Final = visibility
+        self._observers: Final = tuple(observers)
+        self._clock: Final = clock
+
+    def run(self, run_input: RunAgentInput | Mapping[str, Any]) -> Run:
+        """Return the run that answers an AG-UI input, given as the model or as its wire form.
+
+        Raises `InputError` for one that is not a `RunAgentInput`; what only the app's own state can tell (an
+        interrupt that is not open, say) raises when the first event is asked for.
+        """
+        return self._run(self._bound.open(_as_input(run_input)))
+
+    def stream(self, *args: Any, **kwargs: Any) -> Run:
+        """Return the run of a call with the framework's own arguments.
+
+        LangGraph: `stream(native_input, config, context=...)`.
+        """
+        return self._run(self._bound.open_native(*args, **kwargs))
+
+    def _run(self, session: Session) -> Run:
+        return Run(session, self.plugins, self._visibility, self._observers, self._clock)
+
+
+_VISIBILITIES: Final = ("attributed", "inline", "hidden")
+
+
+def attribute(
+    target: Any,
+    *,
+    plugins: Iterable[object] = (),
+    visibility: VisibilityRule = "attributed",
+    observers: Iterable[Observer] = (),
+    clock: Callable[[], int] | None = milliseconds,
+    **options: Any,
+) -> Agent:
+    """Put an existing app under attribution, without changing it.
+
+    `target` is what one of the installed adapters takes: a compiled LangGraph graph, say.  `plugins` are hook
+    implementations for this agent alone; `visibility` says what a client gets to see of the subagents;
+    `observers` are called with every event; `clock` gives the events' `timestamp` (`None`: none).  Further
+    options are the adapter's.
+
+    Raises `NoAdapterError` when no adapter takes the target, `HookError` for a plugin that cannot be used,
+    `UnsupportedVersionError` for a framework the adapter does not know.
+    """
+    known = Plugins(plugins)
+    for name in [visibility] if isinstance(visibility, str) else visibility.values():
+        if name not in _VISIBILITIES:
+            raise InputError(f"visibility {name!r} is unknown: expected one of {', '.join(_VISIBILITIES)}")
+    adapters = in_order(known.collect("byline_adapters"))
+    for adapter in adapters:
+        if adapter.takes(target):
+            bound = adapter.bind(target, known, **options)
+            return Agent(
+                target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock
+            )
+    raise NoAdapterError(_nobody(target, adapters, known))
+
+
+def in_order(adapters: Iterable[Adapter]) -> list[Adapter]:
+    """Return `adapters` in the order to ask them in: as they are, but whoever refines another goes before it."""
+    waiting, order = list(adapters), []
+    while waiting:
+        free = next((one for one in waiting if not _is_refined(one, waiting)), waiting[0])
+        waiting.remove(free)
+        order.append(free)
+    return order
+
+
+def _is_refined(adapter: Adapter, by: Iterable[Adapter]) -> bool:
+    return any(adapter.name in getattr(other, "refines", ()) for other in by if other is not adapter)
+
+
+def _nobody(target: object, adapters: Sequence[Adapter], plugins: Plugins) -> str:
+    """Say who was asked, what is missing, and how to get it."""
+    kind = type(target)
+    parts = [f"no adapter takes {kind.__module__}.{kind.__qualname__}"]
+    parts += [hint for adapter in adapters if (hint := adapter.hint(target))]
+    usable = [adapter for adapter in adapters if all(_installed(module) for module in adapter.requires)]
+    missing = [adapter for adapter in adapters if adapter not in usable]
+    parts.append(f"asked: {', '.join(adapter.name for adapter in usable) or 'none'}")
+    parts += [f"not installed: {adapter.name} (pip install 'byline[{adapter.extra}]')" for adapter in missing]
+    parts += [f"plugin {name} could not be used: {why}" for name, why in plugins.broken.items()]
+    if not adapters:
+        parts.append("install one, for example: pip install 'byline[langgraph]'")
+    return "; ".join(parts)
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # its parent package is missing
+        return False
+
+
+def _as_input(run_input: RunAgentInput | Mapping[str, Any]) -> RunAgentInput:
+    if isinstance(run_input, RunAgentInput):
+        return run_input
+    if not isinstance(run_input, Mapping):
+        raise InputError(
+            f"expected a RunAgentInput or its wire form, got {type(run_input).__name__}: "
+            "build one with ag_ui.core.RunAgentInput, or call stream() with the framework's own arguments"
+        )
+    try:
+        return RunAgentInput.model_validate(run_input)
+    except ValidationError as fault:
+        lines = [
+            f"{'.'.join(map(str, error['loc'])) or 'input'}: {error['msg']}" for error in fault.errors()[:5]
+        ]
+        raise InputError(f"not a RunAgentInput: {'; '.join(lines)}") from fault

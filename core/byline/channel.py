@@ -1,0 +1,94 @@
+"""The pump between a framework and one consumer.
+
+A framework reports from callbacks, some of them in worker threads; a consumer reads from one event loop.  Between
+them stands one lock, one deque and at most one future per side: the consumer's while it waits for something to
+read, the pump's while it waits for the consumer to catch up (`drained`).  An `asyncio.Queue` would cost a task
+switch per item and is not safe to feed from a thread.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, Generic, TypeVar
+
+__all__ = ["Channel"]
+
+T = TypeVar("T")
+
+
+class Channel(Generic[T]):
+    """Items from any thread to one consumer on the loop that constructs it."""
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.RLock()
+        """Held around every change of what is reported, so that items keep the order in which things happened."""
+        self.closed = False
+        self._items: Final[deque[T]] = deque()
+        self._loop: Final = asyncio.get_running_loop()
+        self._thread: Final = threading.get_ident()
+        self._reader: asyncio.Future[None] | None = None
+        self._writer: asyncio.Future[None] | None = None
+
+    def put(self, items: Iterable[T]) -> None:
+        """Add `items`, from any thread; dropped after `close`."""
+        with self.lock:
+            if self.closed:
+                return
+            self._items.extend(items)
+            self._wake_reader()
+
+    def close(self) -> None:
+        """End the channel, from any thread: the consumer reads what is there and then stops."""
+        with self.lock:
+            self.closed = True
+            self._wake_reader()
+
+    async def get(self) -> T:
+        """Return the next item; raises `StopAsyncIteration` when the channel is closed and empty."""
+        while True:
+            if self._items:
+                return self._items.popleft()
+            if self._writer is not None and not self._writer.done():
+                self._writer.set_result(None)
+            with self.lock:
+                if self._items:
+                    continue
+                if self.closed:
+                    raise StopAsyncIteration
+                self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+
+    async def drained(self) -> None:
+        """Wait until the consumer has read all there is and asks for more: the two go in lock-step."""
+        if self.closed or (self._reader is not None and not self._items):
+            return
+        self._writer = self._loop.create_future()
+        try:
+            await self._writer
+        finally:
+            self._writer = None
+
+    def abandon(self) -> None:
+        """The consumer has gone: forget what it did not read and let nobody wait for it."""
+        self.close()
+        self._items.clear()
+        if self._writer is not None and not self._writer.done():
+            self._writer.set_result(None)
+
+    def _wake_reader(self) -> None:
+        reader = self._reader
+        if reader is None:
+            return
+        if threading.get_ident() == self._thread:
+            _set(reader)
+        else:
+            self._loop.call_soon_threadsafe(_set, reader)
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
