@@ -77,6 +77,7 @@ class Validator:
         def nests(event: WireEvent) -> None:
             message = f"RUN_STARTED opens run {shown(event['runId'])} while the run of event {book.run_index} is active"
             book.report("run-nested", message, related=book.run_index)
+            invocations.close_run()
             runs.started(event)
 
         def precedes(event: WireEvent) -> None:
