@@ -52,7 +52,9 @@ def demo(name: str | None, output: Path, pause: float) -> None:
     try:
         file = output.open("w", encoding="utf-8", newline="\n")
     except OSError as fault:
-        raise click.ClickException(f"cannot write {output}: {fault.strerror}; choose another file with -o") from fault
+        raise click.ClickException(
+            f"cannot write {output}: {fault.strerror}; choose another file with -o"
+        ) from fault
     console = Console()
     console.print(Text(f"{chosen.name}: {chosen.summary}", style="bold"))
     with file:
@@ -93,7 +95,9 @@ async def _play(demo: Demo, file: IO[str], console: Console, pause: float) -> No
             outcome = getattr(last, "outcome", None)
             asked = outcome.interrupts if isinstance(outcome, RunFinishedInterruptOutcome) else []
             # The next input carries the conversation as a client has it: the ids in it keep their meaning.
-            known = RunAgentInput.model_validate({**run_input.model_dump(by_alias=True), "messages": ledger.messages})
+            known = RunAgentInput.model_validate(
+                {**run_input.model_dump(by_alias=True), "messages": ledger.messages}
+            )
             asked_by_user = [message for message in run_input.messages if message.role == "user"]
             known.messages[:0] = asked_by_user
             run_input = demo.answer(known, asked)
