@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
@@ -105,7 +105,7 @@ async def _play(demo: Demo, file: IO[str], console: Console, pause: float) -> No
 
 
 @contextmanager
-def _screen(console: Console, ledger: Ledger) -> Iterator["_Show"]:
+def _screen(console: Console, ledger: Ledger) -> Iterator[Callable[[], None]]:
     """Draw the team as it works on a terminal; elsewhere, once at the end."""
     if not console.is_terminal:
         yield lambda: None
@@ -122,12 +122,6 @@ def _screen(console: Console, ledger: Ledger) -> Iterator["_Show"]:
 
         yield show
         live.update(_picture(ledger), refresh=True)
-
-
-class _Show:
-    """What `_screen` yields: a callable without arguments."""
-
-    def __call__(self) -> None: ...
 
 
 def _picture(ledger: Ledger) -> RenderableType:
