@@ -135,9 +135,8 @@ class Trace:
                 for event, whose in zip(self.events, owners, strict=True)
                 if whose == owner and event.type not in self.left_out
             ]
-            by[owner] = [
-                line.removeprefix(owner + " ") for line in self.tell(mine)
-            ]
+            if mine:
+                by[owner] = [line.removeprefix(owner + " ") for line in self.tell(mine)]
         return by
 
     def owner_of(self, event: BaseEvent) -> str:
