@@ -28,6 +28,8 @@ from byline.validator import Validator
 from byline_langgraph import _plugin
 from byline_langgraph.scripted import Say, ScriptedModel
 from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool as as_tool
 
 CONTRACTS = {
@@ -386,6 +388,32 @@ class PacedModel(ScriptedModel):
             if run_manager:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
+
+
+class RawModel(ScriptedModel):
+    """A model whose first turn is given chunk by chunk, in a provider's own spelling."""
+
+    raw: list[Any]
+
+    def _pieces(self, turn: Say) -> Any:
+        if turn is not self.script[0]:
+            yield from super()._pieces(turn)
+            return
+        for chunk in self.raw:
+            yield ChatGenerationChunk(message=AIMessageChunk(**chunk))
+
+    def _message(self, turn: Say) -> AIMessage:
+        if turn is not self.script[0]:
+            return super()._message(turn)
+        first, *rest = [AIMessageChunk(**chunk) for chunk in self.raw]
+        whole = sum(rest, first)
+        return AIMessage(
+            content=whole.content, additional_kwargs=whole.additional_kwargs, tool_calls=whole.tool_calls
+        )
+
+
+def raw(*chunks: dict[str, Any], **options: Any) -> RawModel:
+    return RawModel(script=[Say(), Say("later")], requests=[], raw=list(chunks), **options)
 
 
 def model(*turns: Say | str, **options: Any) -> ScriptedModel:

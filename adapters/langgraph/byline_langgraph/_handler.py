@@ -38,6 +38,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generati
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
+from . import _compat
 from ._content import parts_of, pieces
 
 __all__ = ["Handler", "Scope"]
@@ -179,11 +180,13 @@ class Handler(BaseCallbackHandler):
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
 
-    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
-        return output
+    if _compat.has("taps"):
 
-    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
-        return output
+        def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+            return output
+
+        def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+            return output
 
     # --------------------------------------------------------------- graphs
 
