@@ -39,7 +39,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
 from . import _compat
-from ._content import parts_of, pieces
+from ._content import open_calls, parts_of, pieces
 
 __all__ = ["Handler", "Scope"]
 
@@ -173,7 +173,8 @@ class Handler(BaseCallbackHandler):
         self._transparent: Final = transparent
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
-        self._unanswered: Final[dict[str | None, set[str]]] = {}
+        self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
+        self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
 
@@ -333,13 +334,21 @@ class Handler(BaseCallbackHandler):
         owner = _owner(run)
         messages = list(_messages(outputs))
         for message in messages:
-            if isinstance(message, ToolMessage) and message.tool_call_id in self._unanswered.get(owner, ()):
+            if isinstance(message, ToolMessage) and self._waits(owner, message.tool_call_id, run.inputs):
                 # Caught errors and refused calls end no tool run; their answer stands in the node's output only.
                 self._answer(owner, message.tool_call_id, message)
         if not run.worked:
             self._said_without_a_model(owner, messages, run.inputs)
         if run.node is not None and not run.node.startswith("__"):
             self.sink.report(s.StepFinished(owner, run.node))
+
+    def _waits(self, owner: str | None, call: str, inputs: Any) -> bool:
+        """Return whether `call` is without an answer: made in this run, or in an earlier one that was suspended."""
+        if call in self._unanswered.get(owner, ()):
+            return True
+        if call in self._answered.get(owner, ()) or not isinstance(inputs, Mapping):
+            return False
+        return call in open_calls(list(_messages(inputs.get("state", inputs))))
 
     def _said_without_a_model(self, owner: str | None, messages: Sequence[BaseMessage], inputs: Any) -> None:
         """A node that ran neither a model nor a graph and returned a new AI message said it itself."""
@@ -359,9 +368,8 @@ class Handler(BaseCallbackHandler):
                 self.sink.report(s.ModelOver(owner, id_))
 
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
-        owner = _owner(run)
         for interrupt in error.args[0] if error.args else ():
-            self.sink.report(question(owner, interrupt, run.call))
+            self.sink.report(question(_owner(run), interrupt, run.call or _reviewed(run, interrupt.value)))
 
     # ---------------------------------------------------------------- tools
 
@@ -425,6 +433,7 @@ class Handler(BaseCallbackHandler):
 
     def _answer(self, owner: str | None, call: str, output: Any) -> None:
         self._unanswered.get(owner, set()).discard(call)
+        self._answered.setdefault(owner, set()).add(call)
         content = output.content if isinstance(output, ToolMessage) else output
         if not isinstance(content, str | list):
             content = str(content)
@@ -560,6 +569,7 @@ class Handler(BaseCallbackHandler):
 
     def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
         self._unanswered.setdefault(model.owner, set()).add(id_)
+        self._answered.get(model.owner, set()).discard(id_)
         self.sink.report(s.Call(model.owner, run, id_, name))
 
     # --------------------------------------------------------------- custom
@@ -574,7 +584,7 @@ def question(owner: str | None, interrupt: Any, call: str | None = None) -> s.Qu
     """Return a LangGraph interrupt as a question.
 
     Its value is anything.  A mapping may name the protocol's fields, in either spelling, as it may under the
-    official bridge; the value itself always goes along in `metadata["langgraph"]["value"]`.
+    official bridge; the value itself always goes along in `metadata["langgraph"]["raw"]`.
     """
     value = interrupt.value
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
@@ -583,19 +593,34 @@ def question(owner: str | None, interrupt: Any, call: str | None = None) -> s.Qu
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", camel).lower()
         return fields.get(camel, fields.get(snake))
 
+    reason = fields.get("reason")
     message = value if isinstance(value, str) else fields.get("message")
     schema = field("responseSchema")
     expires = field("expiresAt")
     return s.Question(
         owner,
         str(interrupt.id),
-        str(fields.get("reason") or "langgraph:interrupt"),
+        "langgraph:interrupt" if reason is None else str(reason),
         message=None if message is None else str(message),
         call=field("toolCallId") or call,
         schema=schema if isinstance(schema, Mapping) else None,
-        metadata={"langgraph": {"value": value}},
+        metadata={"langgraph": {"raw": value}},
         expires_at=None if expires is None else str(expires),
     )
+
+
+def _reviewed(run: _Run, value: Any) -> str | None:
+    """Return the tool call that a review in a node asks about, the first if there are several.
+
+    LangChain's review names tools and arguments and no ids: those are in the message it looked at, the node's input.
+    """
+    requests = value.get("action_requests") if isinstance(value, Mapping) else None
+    if not isinstance(requests, list):
+        return None
+    last = next((one for one in reversed(list(_messages(run.inputs))) if isinstance(one, AIMessage)), None)
+    wanted = [(one.get("name"), one.get("args")) for one in requests if isinstance(one, Mapping)]
+    calls = () if last is None else last.tool_calls
+    return next((call["id"] for call in calls if (call["name"], call["args"]) in wanted), None)
 
 
 def _up(run: _Run | None) -> Iterator[_Run]:

@@ -127,7 +127,10 @@ class GraphSession:
             self.native_input = graph_input(run_input, conversation(run_input.messages), graph.channels)
             return
         snapshot = await graph.aget_state(self._config)
-        pending = {str(one.id): one.value for one in snapshot.interrupts}
+        # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
+        pending = {
+            str(one.id): one.value for task in snapshot.tasks if task.result is None for one in task.interrupts
+        }
         if run_input.resume:
             self.native_input = resume_command(run_input.resume, pending, self.thread_id)
         elif legacy is not None:
@@ -166,8 +169,9 @@ class GraphSession:
 
     def _values(self, sink: Sink, part: Any) -> None:
         self.result = part["data"]
-        self._asked = {str(one.id): one for one in part.get("interrupts") or ()}
-        for interrupt in self._asked.values():
+        for interrupt in part.get("interrupts") or ():
+            # Every task that asks gives a part of its own, which lists its own question only.
+            self._asked[str(interrupt.id)] = interrupt
             sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
