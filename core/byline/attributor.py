@@ -150,9 +150,12 @@ class Attributor:
     # ------------------------------------------------------------------ ids
 
     def _learn(self, history: Iterable[events.Message]) -> None:
-        """Take the ids of what the client already has, and know the calls that still wait for an answer."""
+        """Take the ids of what the client already has, and know its calls and which of them were answered.
+
+        A framework that runs a task again after an interrupt answers again what was answered before.
+        """
         answered: set[str] = set()
-        waiting: list[tuple[str | None, ToolCall]] = []
+        calls: list[tuple[str | None, ToolCall]] = []
         for message in history:
             self._ids.take(message.id)
             if message.role == "tool":
@@ -160,12 +163,11 @@ class Attributor:
             elif message.role == "assistant":
                 for call in message.tool_calls or ():
                     self._ids.take(call.id)
-                    waiting.append(
+                    calls.append(
                         (message.subagent_run_id, ToolCall(None, call.id, call.function.name, message.id))
                     )
-        for tag, known in waiting:
-            if known.id in answered:
-                continue
+        for tag, known in calls:
+            known.answered = known.id in answered
             for native in native_ids(known.id):
                 if tag is None:
                     self._by_native.setdefault((None, native), []).append(known)
