@@ -24,6 +24,9 @@ __all__ = ["BoundGraph", "GraphSession", "bind"]
 NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 """What of a graph's values is no state of the run: messages are events, the rest came from the client."""
 
+WRITTEN: Final = "langgraph.custom"
+"""The `CUSTOM` name of what a graph wrote to its stream without giving it a `name` and a `value`."""
+
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
 _MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
@@ -186,7 +189,7 @@ class GraphSession:
         if isinstance(name, str) and set(data) == {"name", "value"}:
             value = data["value"]
         else:
-            name, value = "langgraph", data
+            name, value = WRITTEN, data
         sink.report(s.Custom(None if scope is None else scope.owner, name, value))
 
     def _has_checkpointer(self) -> bool:
