@@ -85,6 +85,11 @@ class BoundGraph:
                 f"stream() was given {', '.join(taken)}: it brings its own, because the events are made of them; "
                 "leave them out, the graph's values are in the run's `result`"
             )
+        if config is not None and not isinstance(config, Mapping):
+            raise InputError(
+                f"config is {type(config).__name__}, expected a mapping: "
+                "stream(native_input, {'configurable': {'thread_id': ...}})"
+            )
         context = self.context if context is None else context
         if context is not None:
             kwargs["context"] = context
@@ -163,10 +168,14 @@ class GraphSession:
             **self._kwargs,
         )
         async for part in stream:
-            if part["type"] == "custom":
-                self._custom(sink, handler, part)
-            elif part["type"] == "values" and not part["ns"]:
-                self._values(sink, part)
+            try:
+                if part["type"] == "custom":
+                    self._custom(sink, handler, part)
+                elif part["type"] == "values" and not part["ns"]:
+                    self._values(sink, part)
+            except Exception as fault:
+                sink.fault(part["type"], fault)
+            if not part["ns"]:
                 await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
 
