@@ -316,6 +316,18 @@ def test_a_fault_of_ours_is_logged_and_shown_once_and_changes_nothing_else(caplo
     ] * 2
 
 
+def test_a_fault_that_cannot_even_be_shown_does_not_reach_the_app(caplog, monkeypatch):
+    from byline.attributor import Attributor
+
+    def broken(self, signal):
+        raise ZeroDivisionError("ours")
+
+    for kind in (s.Text, s.Custom):
+        monkeypatch.setitem(Attributor._HANDLERS, kind, broken)
+    events = asyncio.run(collect(agent(scripted(s.Text(None, "m", "hi"))).run(INPUT)))
+    assert kinds(events) == ["RUN_STARTED", "RUN_FINISHED"]
+
+
 def test_a_faulty_observer_is_not_called_again_and_the_others_see_everything(caplog):
     seen, calls = [], []
 
@@ -340,12 +352,20 @@ def test_watchers_see_runs_start_and_end_and_their_faults_change_nothing(caplog)
             raise ValueError("mine")
 
         @hookimpl
-        def byline_run_finished(self, run):
+        def byline_run_finished(self, run, ledger):
             order.append(("finished", run.result))
+            order.extend((one.name, one.status) for one in ledger.invocations)
 
-    events = asyncio.run(collect(agent(scripted(), plugins=[Watcher()]).run(INPUT)))
-    assert kinds(events) == ["RUN_STARTED", "RUN_FINISHED"]
-    assert order == [("started", "r"), ("finished", "the app's own")]
+    app = scripted(*two_at_once())
+    events = asyncio.run(collect(agent(app, plugins=[Watcher()], visibility="hidden").run(INPUT)))
+    assert kinds(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_RESULT", "TOOL_CALL_END", "RUN_FINISHED"]
+    assert order == [
+        ("started", "r"),
+        ("finished", "the app's own"),
+        ("alpha", "finished"),
+        ("beta", "finished"),
+        ("leaf", "finished"),
+    ]
 
 
 @pytest.mark.parametrize(
