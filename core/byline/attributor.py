@@ -115,6 +115,7 @@ class Attributor:
         self._activities: dict[tuple[str | None, str], str] = {}
         self._questions: dict[str, tuple[Lane, s.Question]] = {}
         self._usage: dict[str | None, list[TokenUsage]] = {}
+        self._observed: dict[str, dict[str | None, Mapping[str, Any]]] = {}
         self._state: set[str] | None = None
         self._out: list[BaseEvent] = []
         self._learn(history)
@@ -529,6 +530,10 @@ class Attributor:
         lane = self._lane(signal.owner)
         self._usage[lane.id] = aggregate_token_usage([*self._usage.get(lane.id, ()), signal.usage])
 
+    def _note(self, signal: s.Observed) -> None:
+        lane = self._lane(signal.owner)
+        self._observed.setdefault(signal.kind, {})[lane.id] = plain(signal.facts)
+
     def _question(self, signal: s.Question) -> None:
         if signal.id in self._questions:
             return
@@ -614,12 +619,16 @@ class Attributor:
     def _account(
         self, extra: Mapping[str, Any] | None
     ) -> tuple[list[TokenUsage] | None, dict[str, Any] | None]:
-        """Return the run's usage, subagents included, and the `metadata` that says whose it was.
+        """Return the run's usage, subagents included, and the `metadata`: whose it was, and what was observed.
 
         "totalTokens is inputTokens plus outputTokens": computed, because providers count theirs differently.
         """
         total = _totals(aggregate_token_usage([one for many in self._usage.values() for one in many]))
         more = dict(extra or {})
+        for kind, noted in self._observed.items():
+            more[kind] = [
+                {**({} if tag is None else {"subagentRunId": tag}), **facts} for tag, facts in noted.items()
+            ]
         if any(tag is not None for tag in self._usage):
             more["usage"] = [
                 {**({} if tag is None else {"subagentRunId": tag}), **one.model_dump(by_alias=True)}
@@ -649,6 +658,7 @@ class Attributor:
         s.StateIs: _state_is,
         s.StateChanged: _state_changed,
         s.Usage: _add_usage,
+        s.Observed: _note,
         s.Question: _question,
         s.Custom: _custom,
         s.Raw: _raw,
