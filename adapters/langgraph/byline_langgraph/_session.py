@@ -43,6 +43,11 @@ class BoundGraph:
     handler: type[Handler] = Handler
     """The observer of a run; a derived adapter brings its own."""
 
+    @property
+    def session(self) -> "type[GraphSession]":
+        """The kind of a run; a derived adapter brings its own."""
+        return GraphSession
+
     def __init__(
         self,
         graph: Pregel[Any, Any, Any, Any],
@@ -62,7 +67,7 @@ class BoundGraph:
         """Return the session of an AG-UI input."""
         thread = {"configurable": {"thread_id": run_input.thread_id}}
         config = merge_configs(self.config, cast("RunnableConfig", thread))
-        session = GraphSession(self, config, {} if self.context is None else {"context": self.context})
+        session = self.session(self, config, {} if self.context is None else {"context": self.context})
         session.thread_id, session.run_id = run_input.thread_id, run_input.run_id
         session.parent_run_id = run_input.parent_run_id
         session.history = run_input.messages
@@ -84,7 +89,7 @@ class BoundGraph:
         if context is not None:
             kwargs["context"] = context
         merged = merge_configs(self.config, config)
-        session = GraphSession(self, merged, kwargs)
+        session = self.session(self, merged, kwargs)
         session.thread_id = str(merged.get("configurable", {}).get("thread_id") or uuid4())
         session.run_id = str(merged.get("run_id") or uuid4())
         session.native_input = native_input
@@ -102,6 +107,8 @@ class GraphSession:
         self.result: Any = None
         self.run_input: RunAgentInput | None = None
         self.native_input: Any = None
+        self.handler: Handler | None = None
+        """The observer, once the run has begun."""
         self._bound: Final = bound
         self._config: Final = config
         self._kwargs: Final = kwargs
@@ -144,7 +151,7 @@ class GraphSession:
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
         who did what; that is the handler's alone.
         """
-        handler = self._bound.handler(sink, self._bound.transparent)
+        handler = self.handler = self._bound.handler(sink, self._bound.transparent)
         config = merge_configs(self._config, {"callbacks": [handler]})
         stream = self._bound.graph.astream(
             self.native_input,
@@ -169,9 +176,19 @@ class GraphSession:
             sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
-            if state != (self._state or {}):
+            before = self._state or {}
+            if state != before:
                 self._state = state
-                sink.report(s.StateIs(None, state))
+                for signal in self._changes(before, state):
+                    sink.report(signal)
+
+    def _changes(
+        self,
+        before: Mapping[str, Any],  # noqa: ARG002 - for those who override
+        state: Mapping[str, Any],
+    ) -> Iterable[s.Signal]:
+        """Return how to report that the run's state is `state` now; a derived adapter may know whose doing it is."""
+        return [s.StateIs(None, state)]
 
     def _custom(self, sink: Sink, handler: Handler, part: Any) -> None:
         scope = handler.scopes.get("|".join(part["ns"]))
