@@ -36,6 +36,7 @@ __all__ = [
     "Sink",
     "VisibilityRule",
     "attribute",
+    "in_order",
     "milliseconds",
 ]
 
@@ -91,6 +92,8 @@ class Adapter(Protocol):
     """The extra that installs what it needs: `pip install 'byline[extra]'`."""
     requires: Sequence[str]
     """The modules it needs."""
+    refines: Sequence[str]
+    """The names of adapters that take the same targets and know less of them: this one is asked before those."""
 
     def takes(self, target: object) -> bool:
         """Return whether `target` is one of its own; must not import the framework."""
@@ -374,7 +377,7 @@ def attribute(
     for name in [visibility] if isinstance(visibility, str) else visibility.values():
         if name not in _VISIBILITIES:
             raise InputError(f"visibility {name!r} is unknown: expected one of {', '.join(_VISIBILITIES)}")
-    adapters: list[Adapter] = known.collect("byline_adapters")
+    adapters = in_order(known.collect("byline_adapters"))
     for adapter in adapters:
         if adapter.takes(target):
             bound = adapter.bind(target, known, **options)
@@ -382,6 +385,20 @@ def attribute(
                 target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock
             )
     raise NoAdapterError(_nobody(target, adapters, known))
+
+
+def in_order(adapters: Iterable[Adapter]) -> list[Adapter]:
+    """Return `adapters` in the order to ask them in: as they are, but whoever refines another goes before it."""
+    waiting, order = list(adapters), []
+    while waiting:
+        free = next((one for one in waiting if not _is_refined(one, waiting)), waiting[0])
+        waiting.remove(free)
+        order.append(free)
+    return order
+
+
+def _is_refined(adapter: Adapter, by: Iterable[Adapter]) -> bool:
+    return any(adapter.name in getattr(other, "refines", ()) for other in by if other is not adapter)
 
 
 def _nobody(target: object, adapters: Sequence[Adapter], plugins: Plugins) -> str:

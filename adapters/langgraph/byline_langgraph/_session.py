@@ -171,8 +171,9 @@ class GraphSession:
 
     def _values(self, sink: Sink, part: Any) -> None:
         self.result = part["data"]
-        self._asked = {str(one.id): one for one in part.get("interrupts") or ()}
-        for interrupt in self._asked.values():
+        for interrupt in part.get("interrupts") or ():
+            # Once, in a part of its own, as soon as it is raised: later parts of the same run list none.
+            self._asked[str(interrupt.id)] = interrupt
             sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
