@@ -38,6 +38,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generati
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
+from . import _compat
 from ._content import parts_of, pieces
 from ._review import Action, review_of
 
@@ -47,6 +48,7 @@ DEFAULT_NAME: Final = "LangGraph"
 """What LangGraph calls a graph that was given no name."""
 
 _STEP: Final = "graph:step:"
+_PUSHED: Final = ("__pregel_push",)
 _MUTED: Final = "nostream"
 
 T = TypeVar("T")
@@ -174,15 +176,18 @@ class Handler(BaseCallbackHandler):
         self._models: Final[dict[UUID, _Model]] = {}
         self._unanswered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
 
-    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
-        return output
+    if _compat.has("taps"):
 
-    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
-        return output
+        def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+            return output
+
+        def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+            return output
 
     # --------------------------------------------------------------- graphs
 
@@ -200,9 +205,10 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         run = _Run(run_id, parent, kwargs.get("name") or "", metadata or {}, inputs)
-        if parent is not None and any(tag.startswith(_STEP) for tag in tags or ()):
-            if not parent.is_graph:
-                self._open(parent, run)
+        is_step = any(tag.startswith(_STEP) for tag in tags or ())
+        if parent is not None and is_step and not parent.is_graph:
+            self._open(parent, run)
+        if parent is not None and (is_step or _is_pushed(run, parent, metadata or {})):
             run.inside = parent.inside
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
@@ -346,8 +352,12 @@ class Handler(BaseCallbackHandler):
             return
         known = {message.id for message in _messages(inputs)}
         for message in messages:
-            if isinstance(message, AIMessage) and message.id not in known and message.id not in self._seen:
-                id_ = message.id or f"said-{len(self._seen)}"
+            if not isinstance(message, AIMessage) or any(message is other for other in self._nameless):
+                continue
+            if message.id is None:
+                self._nameless.append(message)
+            if message.id is None or (message.id not in known and message.id not in self._seen):
+                id_ = message.id or f"said-{len(self._nameless)}"
                 self._seen.add(id_)
                 model = _Model(UUID(int=0), owner, {}, muted=False)
                 self._say_whole(model, message, run=id_)
@@ -627,6 +637,14 @@ def _up(run: _Run | None) -> Iterator[_Run]:
     while run is not None:
         yield run
         run = run.parent
+
+
+def _is_pushed(run: _Run, parent: _Run, metadata: Mapping[str, Any]) -> bool:
+    """Return whether this is a `@task` of the functional API.
+
+    It runs inside the node that called it and has no step tag, but a task namespace of its own.
+    """
+    return run.ns != parent.ns and metadata.get("langgraph_triggers") == _PUSHED and parent.inside is not None
 
 
 def _owner(run: _Run) -> str | None:

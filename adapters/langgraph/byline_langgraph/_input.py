@@ -59,10 +59,17 @@ def graph_input(
             "actions": tools,
             "context": context,
         }
+    if is_functional(channels):
+        return {**offered, "messages": list(messages)}
     values = {key: value for key, value in offered.items() if key in channels}
     if "messages" in channels:
         values["messages"] = list(messages)
     return values
+
+
+def is_functional(channels: Iterable[str]) -> bool:
+    """Return whether these are the channels of an `@entrypoint`, which takes one value and declares no names."""
+    return "__previous__" in channels and "__end__" in channels
 
 
 def new_messages(messages: Sequence[Message], thread: Sequence[BaseMessage]) -> list[BaseMessage]:

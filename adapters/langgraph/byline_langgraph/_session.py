@@ -13,7 +13,7 @@ from byline.plain import plain
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.pregel import Pregel
-from langgraph.types import Command
+from langgraph.types import Command, StreamMode
 
 from . import _compat
 from ._handler import Handler, question
@@ -25,6 +25,8 @@ NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 """What of a graph's values is no state of the run: messages are events, the rest came from the client."""
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
+
+_MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -156,7 +158,7 @@ class GraphSession:
         stream = self._bound.graph.astream(
             self.native_input,
             config,
-            stream_mode=["values", "custom"],
+            stream_mode=_MODES,
             subgraphs=True,
             version="v2",
             **self._kwargs,
@@ -164,7 +166,7 @@ class GraphSession:
         async for part in stream:
             if part["type"] == "custom":
                 self._custom(sink, handler, part)
-            elif not part["ns"]:
+            elif part["type"] == "values" and not part["ns"]:
                 self._values(sink, part)
                 await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
