@@ -193,8 +193,7 @@ class CachingModel(ScriptedModel):
 
     def _spend(self, messages: Any, tools: Any) -> dict[str, Any]:
         pieces = [self.model_name, *map(json.dumps, tools)]
-        for message in messages:
-            pieces.append(f"{message.type}: {message.text} {json.dumps(getattr(message, 'tool_calls', []))}")
+        pieces += [f"{one.type}: {one.text} {json.dumps(getattr(one, 'tool_calls', []))}" for one in messages]
         kept = 0
         for earlier in self.cache:
             common = 0

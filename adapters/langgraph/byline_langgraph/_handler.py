@@ -337,10 +337,14 @@ class Handler(BaseCallbackHandler):
         """A step is over: what its output says that no callback said, and the step itself."""
         owner = _owner(run)
         messages = list(_messages(outputs))
-        for message in messages:
-            if isinstance(message, ToolMessage) and message.tool_call_id in self._unanswered.get(owner, ()):
-                # Caught errors and refused calls end no tool run; their answer stands in the node's output only.
-                self._answer(owner, message.tool_call_id, message)
+        answers = [message for message in messages if isinstance(message, ToolMessage)]
+        if answers:
+            # Caught errors and refused calls end no tool run; their answer stands in the node's output only.  Calls
+            # of an earlier run are known by the node's input.
+            waiting = self._unanswered.get(owner, set()) | _unanswered(run.inputs)
+            for message in answers:
+                if message.tool_call_id in waiting:
+                    self._answer(owner, message.tool_call_id, message)
         if not run.worked:
             self._said_without_a_model(owner, messages, run.inputs)
         if run.node is not None and not run.node.startswith("__"):
@@ -710,6 +714,16 @@ def _messages(value: Any) -> Iterator[BaseMessage]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _messages(item)
+
+
+def _unanswered(inputs: Any) -> set[str]:
+    """Return the ids of the calls that a node was given to answer: one of its own, or those in its messages."""
+    messages = list(_messages(inputs))
+    calls = {str(call["id"]) for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
+    call = inputs.get("tool_call") if isinstance(inputs, Mapping) else None
+    if isinstance(call, Mapping):
+        calls.add(str(call.get("id")))
+    return calls - {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
 
 
 def _result(outputs: Any) -> Any:
