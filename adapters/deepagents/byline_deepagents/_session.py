@@ -7,6 +7,8 @@ from byline import signals as s
 from byline.hooks import Plugins
 from byline_langgraph import _session as langgraph
 from byline_langgraph._compat import check as check_langgraph
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.types import StateSnapshot
 
 from . import _compat
 from ._handler import TaskHandler
@@ -48,6 +50,24 @@ class DeepSession(langgraph.GraphSession):
     """Runs the graph once and reports what happens."""
 
     handler: TaskHandler | None
+
+    def _whose(self, snapshot: StateSnapshot) -> Mapping[str, str]:
+        """Return who asked: the n-th task that a model's message started answers the n-th of its calls.
+
+        Of nested subagents it is the outermost, which is what the thread's own checkpoint knows.
+        """
+        values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
+        messages = list(values.get("messages") or ())
+        last = next((one for one in reversed(messages) if isinstance(one, AIMessage)), None)
+        answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+        calls = [] if last is None else [call for call in last.tool_calls if call["id"] not in answered]
+        found: dict[str, str] = {}
+        for task in snapshot.tasks:
+            place = task.path[1] if len(task.path) > 1 and task.path[0] == "__pregel_push" else None
+            if isinstance(place, int) and place < len(calls) and calls[place]["name"] == "task":
+                name = str(calls[place]["args"].get("subagent_type"))
+                found |= {str(interrupt.id): name for interrupt in task.interrupts}
+        return found
 
     def _changes(self, before: Mapping[str, Any], state: Mapping[str, Any]) -> Iterable[s.Signal]:
         """Report first what subagents wrote back, one by one, then the rest as the parent's.

@@ -100,9 +100,14 @@ def conversation(messages: Sequence[Message]) -> list[BaseMessage]:
 
 
 def resume_command(
-    entries: Sequence[ResumeEntry], pending: Mapping[str, Any], thread_id: str
+    entries: Sequence[ResumeEntry],
+    pending: Mapping[str, Any],
+    thread_id: str,
+    whose: Mapping[str, str] | None = None,
 ) -> Command[Any]:
     """Return the command that answers `entries`; `pending` are the values of the open interrupts by their id.
+
+    `whose` names, for the message, the subagents that asked, as far as they are known.
 
     Raises `ResumeError` for an answer to an interrupt that is not open, and for two answers to one.
     """
@@ -120,7 +125,9 @@ def resume_command(
         cancelled = entry.status != "resolved"
         review = None if cancelled else review_of(pending[entry.interrupt_id])
         if review is not None and (wrong := misfit(review, entry.payload)) is not None:
-            raise ResumeError(f"resume of interrupt {entry.interrupt_id!r}: {wrong}")
+            asker = (whose or {}).get(entry.interrupt_id)
+            of = "" if asker is None else f" of subagent {asker!r}"
+            raise ResumeError(f"resume of interrupt {entry.interrupt_id!r}{of}: {wrong}")
         answers[entry.interrupt_id] = (
             _abandoned(entry.interrupt_id, pending[entry.interrupt_id]) if cancelled else entry.payload
         )

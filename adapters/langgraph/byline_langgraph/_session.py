@@ -13,7 +13,7 @@ from byline.plain import plain
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.pregel import Pregel
-from langgraph.types import Command, StreamMode
+from langgraph.types import Command, StateSnapshot, StreamMode
 
 from . import _compat
 from ._handler import Handler, question
@@ -26,7 +26,9 @@ NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
-_MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+_MODES: Final[list[StreamMode]] = (
+    ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+)
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -136,7 +138,8 @@ class GraphSession:
         snapshot = await graph.aget_state(self._config)
         pending = {str(one.id): one.value for one in snapshot.interrupts}
         if run_input.resume:
-            self.native_input = resume_command(run_input.resume, pending, self.thread_id)
+            whose = self._whose(snapshot)
+            self.native_input = resume_command(run_input.resume, pending, self.thread_id, whose)
         elif legacy is not None:
             self.native_input = Command(resume=legacy)
         elif pending:
@@ -184,6 +187,10 @@ class GraphSession:
                 self._state = state
                 for signal in self._changes(before, state):
                     sink.report(signal)
+
+    def _whose(self, snapshot: StateSnapshot) -> Mapping[str, str]:  # noqa: ARG002 - for those who override
+        """Return the names of the subagents that raised the open interrupts, by interrupt, where a thread tells."""
+        return {}
 
     def _changes(
         self,
