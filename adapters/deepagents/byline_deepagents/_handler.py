@@ -140,7 +140,7 @@ class TaskHandler(Handler):
 
     @_guarded
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        if not self.resumes and isinstance(outputs, Mapping) and "messages" in outputs:
+        if not self.resumes:
             self._give_away(run_id)
         super().on_chain_end(outputs, run_id=run_id, **kwargs)
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from byline import signals as s
+from byline.agent import Sink
 from byline.hooks import Plugins
 from byline_langgraph import _session as langgraph
 from byline_langgraph._compat import check as check_langgraph
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.types import StateSnapshot
+from langgraph.types import Command, StateSnapshot
 
 from . import _compat
 from ._handler import TaskHandler
@@ -38,8 +39,6 @@ def bind(target: Any, plugins: Plugins, **options: Any) -> langgraph.BoundGraph:
 class DeepGraph(langgraph.BoundGraph):
     """A graph in our hands; the options are those of LangGraph's."""
 
-    handler = TaskHandler
-
     @property
     def session(self) -> type["DeepSession"]:
         """The kind of a run."""
@@ -50,6 +49,11 @@ class DeepSession(langgraph.GraphSession):
     """Runs the graph once and reports what happens."""
 
     handler: TaskHandler | None
+
+    def _observer(self, sink: Sink) -> TaskHandler:
+        handler = TaskHandler(sink, self._bound.transparent)
+        handler.resumes = isinstance(self.native_input, Command)
+        return handler
 
     def _whose(self, snapshot: StateSnapshot) -> Mapping[str, str]:
         """Return who asked: the n-th task that a model's message started answers the n-th of its calls.

@@ -156,7 +156,7 @@ class GraphSession:
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
         who did what; that is the handler's alone.
         """
-        handler = self.handler = self._bound.handler(sink, self._bound.transparent)
+        handler = self.handler = self._observer(sink)
         config = merge_configs(self._config, {"callbacks": [handler]})
         stream = self._bound.graph.astream(
             self.native_input,
@@ -187,6 +187,9 @@ class GraphSession:
                 self._state = state
                 for signal in self._changes(before, state):
                     sink.report(signal)
+
+    def _observer(self, sink: Sink) -> Handler:
+        return self._bound.handler(sink, self._bound.transparent)
 
     def _whose(self, snapshot: StateSnapshot) -> Mapping[str, str]:  # noqa: ARG002 - for those who override
         """Return the names of the subagents that raised the open interrupts, by interrupt, where a thread tells."""
