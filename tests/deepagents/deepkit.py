@@ -182,9 +182,8 @@ class CachingModel(ScriptedModel):
     each tool, the system prompt, each message; a word is a token, and what begins like an earlier request is cached.
     """
 
-    cache: Any
+    earlier: Any
     """The requests so far, shared by the models of one provider."""
-    asked: Any = None
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -195,12 +194,12 @@ class CachingModel(ScriptedModel):
         pieces = [self.model_name, *map(json.dumps, tools)]
         pieces += [f"{one.type}: {one.text} {json.dumps(getattr(one, 'tool_calls', []))}" for one in messages]
         kept = 0
-        for earlier in self.cache:
+        for former in self.earlier:
             common = 0
-            while common < min(len(pieces), len(earlier)) and pieces[common] == earlier[common]:
+            while common < min(len(pieces), len(former)) and pieces[common] == former[common]:
                 common += 1
             kept = max(kept, common)
-        self.cache.append(pieces)
+        self.earlier.append(pieces)
         count = [len(piece.split()) for piece in pieces]
         read = sum(count)
         details = {"cache_read": sum(count[:kept])}
@@ -220,4 +219,6 @@ class CachingModel(ScriptedModel):
 
 
 def caching(cache: list[Any], *turns: Say | str) -> CachingModel:
-    return CachingModel(script=[Say(t) if isinstance(t, str) else t for t in turns], requests=[], cache=cache)
+    return CachingModel(
+        script=[Say(t) if isinstance(t, str) else t for t in turns], requests=[], earlier=cache
+    )
