@@ -524,6 +524,9 @@ class Attributor:
     def _add_usage(self, signal: s.Usage) -> None:
         self._spent.add(self._lane(signal.owner).id, signal.usage)
 
+    def _note(self, signal: s.Observed) -> None:
+        self._spent.note(self._lane(signal.owner).id, signal.kind, signal.facts)
+
     def _question(self, signal: s.Question) -> None:
         if signal.id in self._questions:
             return
@@ -627,6 +630,7 @@ class Attributor:
         s.StateIs: _state_is,
         s.StateChanged: _state_changed,
         s.Usage: _add_usage,
+        s.Observed: _note,
         s.Question: _question,
         s.Custom: _custom,
         s.Raw: _raw,

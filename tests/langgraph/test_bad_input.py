@@ -25,13 +25,14 @@ def builder():
 
 
 def test_a_target_that_no_adapter_takes():
-    assert refused(42, NoAdapterError) == "no adapter takes builtins.int; asked: langgraph"
+    # Who was asked depends on what is installed.
+    assert refused(42, NoAdapterError).partition("; asked: ")[0] == "no adapter takes builtins.int"
 
 
 def test_a_graph_that_was_not_compiled():
-    assert refused(builder(), NoAdapterError) == (
+    assert refused(builder(), NoAdapterError).partition("; asked: ")[0] == (
         "no adapter takes langgraph.graph.state.StateGraph; "
-        "a graph has to be compiled first: attribute(builder.compile()); asked: langgraph"
+        "a graph has to be compiled first: attribute(builder.compile())"
     )
 
 
@@ -82,7 +83,9 @@ def test_an_input_that_is_none():
 
 
 def test_an_input_without_what_it_needs():
-    assert message(play(), lambda stage: stage.agent.run({"threadId": "t", "messages": [{"role": "nobody"}]})) == (
+    assert message(
+        play(), lambda stage: stage.agent.run({"threadId": "t", "messages": [{"role": "nobody"}]})
+    ) == (
         "not a RunAgentInput: runId: Field required; messages.0: Input tag 'nobody' found using 'role' does not match "
         "any of the expected tags: 'developer', 'system', 'assistant', 'user', 'tool', 'activity', 'reasoning'"
     )
@@ -95,7 +98,9 @@ def test_a_state_that_is_no_object():
 
 
 def test_a_stream_mode_of_the_callers_own():
-    assert message(play(), lambda stage: stage.agent.stream(human("go"), stream_mode="values", version="v2")) == (
+    assert message(
+        play(), lambda stage: stage.agent.stream(human("go"), stream_mode="values", version="v2")
+    ) == (
         "stream() was given stream_mode, version: it brings its own, because the events are made of them; "
         "leave them out, the graph's values are in the run's `result`"
     )

@@ -41,7 +41,10 @@ ONE = [
 
 def shape(values):
     """Messages without the ids that differ from run to run."""
-    return [(m.type, m.content, getattr(m, "tool_calls", None), getattr(m, "tool_call_id", None)) for m in values["messages"]]
+    return [
+        (m.type, m.content, getattr(m, "tool_calls", None), getattr(m, "tool_call_id", None))
+        for m in values["messages"]
+    ]
 
 
 def test_result_and_checkpoint_are_those_of_the_plain_graph():
@@ -51,12 +54,21 @@ def test_result_and_checkpoint_are_those_of_the_plain_graph():
     watched = team(checkpointer=InMemorySaver())
     trace = Play(watched).stream(human("go"), config)
     assert trace.lines == ONE
-    assert shape(trace.run.result) == shape(expected) == [
-        ("human", "go", None, None),
-        ("ai", "boss asks", [{"name": "ask_alpha", "args": {"q": "qa"}, "id": "call_A", "type": "tool_call"}], None),
-        ("tool", "alpha answers", None, "call_A"),
-        ("ai", "boss done", [], None),
-    ]
+    assert (
+        shape(trace.run.result)
+        == shape(expected)
+        == [
+            ("human", "go", None, None),
+            (
+                "ai",
+                "boss asks",
+                [{"name": "ask_alpha", "args": {"q": "qa"}, "id": "call_A", "type": "tool_call"}],
+                None,
+            ),
+            ("tool", "alpha answers", None, "call_A"),
+            ("ai", "boss done", [], None),
+        ]
+    )
     one, other = plain.get_state(config), watched.get_state(config)
     assert shape(one.values) == shape(other.values)
     assert (one.next, one.config["configurable"]["checkpoint_ns"]) == (
@@ -145,7 +157,10 @@ def test_twenty_runs_at_once_on_one_agent_do_not_mix():
     alpha = create_agent(Parrot(script=[Say("alpha hears")], requests=[]), [], name="alpha")
     consult = ask(alpha, "ask_alpha")
     boss = create_agent(
-        Parrot(script=[Say("boss asks", calls=[call("call_A", "ask_alpha", "who")]), Say("boss done")], requests=[]),
+        Parrot(
+            script=[Say("boss asks", calls=[call("call_A", "ask_alpha", "who")]), Say("boss done")],
+            requests=[],
+        ),
         [consult],
         name="boss",
         checkpointer=InMemorySaver(),
@@ -201,7 +216,12 @@ def test_a_fault_of_ours_changes_nothing_for_the_app(callback, monkeypatch, capl
     trace = Play(team()).run()
     assert shape(trace.run.result) == [
         ("human", "go", None, None),
-        ("ai", "boss asks", [{"name": "ask_alpha", "args": {"q": "qa"}, "id": "call_A", "type": "tool_call"}], None),
+        (
+            "ai",
+            "boss asks",
+            [{"name": "ask_alpha", "args": {"q": "qa"}, "id": "call_A", "type": "tool_call"}],
+            None,
+        ),
         ("tool", "alpha answers", None, "call_A"),
         ("ai", "boss done", [], None),
     ]
