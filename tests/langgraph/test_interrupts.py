@@ -137,7 +137,7 @@ def test_a_review_of_a_subagents_calls():
         "alpha#1 says m2: 'alpha sends'",
         'alpha#1 calls call_S in m2: send {"to": "you"}',
         "alpha#1 suspends i1",
-        "waits [i1 alpha#1 langgraph:interrupt on call_S]",
+        r"""waits [i1 alpha#1 tool_call "Tool execution requires approval\n\nTool: send\nArgs: {'to': 'you'}" on call_S]""",
     ]
     (asked,) = first.events[-1].outcome.interrupts
     assert asked.metadata["langgraph"]["raw"]["action_requests"] == [
