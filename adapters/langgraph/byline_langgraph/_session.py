@@ -30,7 +30,9 @@ WRITTEN: Final = "langgraph.custom"
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
-_MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+_MODES: Final[list[StreamMode]] = (
+    ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+)
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -138,7 +140,10 @@ class GraphSession:
         snapshot = await graph.aget_state(self._config)
         # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
         pending = {
-            str(one.id): one.value for task in snapshot.tasks if task.result is None for one in task.interrupts
+            str(one.id): one.value
+            for task in snapshot.tasks
+            if task.result is None
+            for one in task.interrupts
         }
         if run_input.resume:
             self.native_input = resume_command(run_input.resume, pending, self.thread_id)
@@ -168,7 +173,9 @@ class GraphSession:
             version="v2",
             **self._kwargs,
         )
-        async with aclosing(cast("AsyncGenerator[Any, None]", stream)):  # a cancelled run stops the graph at once
+        async with aclosing(
+            cast("AsyncGenerator[Any, None]", stream)
+        ):  # a cancelled run stops the graph at once
             async for part in stream:
                 try:
                     if part["type"] == "custom":
