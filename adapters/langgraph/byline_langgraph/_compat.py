@@ -23,7 +23,7 @@ FIRST: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
         "taps": (1, 2, 19),
         # The callbacks of a call are added to those of `graph.with_config(callbacks=...)`.  Before this release they
         # replaced them, and ours would silence the user's.
-        "merged callbacks": (1, 2, 2),
+        "merged callbacks": (1, 2, 3),
     }
 )
 """Capability: the first release that has it."""
