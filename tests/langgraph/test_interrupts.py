@@ -1,17 +1,10 @@
 """Questions: suspended invocations, and the runs that continue them."""
 
-import asyncio
-from typing import Any
-
-import pytest
-from byline.errors import ResumeError
 from byline_langgraph.scripted import Say
-from kit import CANCEL, Play, agent, ask, call, human, model, said
+from kit import CANCEL, Play, agent, ask, call
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import interrupt
 
 

@@ -4,15 +4,18 @@ import asyncio
 import logging
 
 import pytest
+from byline import attribute, signals
+from byline.attributor import Attributor
 from byline_langgraph import _handler, _session
-from byline_langgraph.scripted import Say, last_user_text
+from byline_langgraph.scripted import Say, ScriptedModel, last_user_text
 from kit import Play, Trace, agent, ask, attribute_plugins, call, human, judge, said
+from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-
-from byline import attribute
+from langgraph.runtime import Runtime
 
 
 def team(**options):
@@ -123,14 +126,10 @@ def test_the_users_own_callbacks_on_the_graph_are_called():
 def test_config_and_context_reach_the_graph():
     seen = {}
 
-    async def keep(state: MessagesState, config, runtime) -> dict:
+    async def keep(state: MessagesState, config: RunnableConfig, runtime: Runtime) -> dict:
         seen.update(tags=config["tags"], own=config["configurable"]["own"], context=runtime.context)
         return {}
 
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.runtime import Runtime
-
-    keep.__annotations__ |= {"config": RunnableConfig, "runtime": Runtime}
     builder = StateGraph(MessagesState, context_schema=dict)
     builder.add_node("keep", keep)
     builder.add_edge(START, "keep")
@@ -143,12 +142,6 @@ def test_config_and_context_reach_the_graph():
 
 
 def test_twenty_runs_at_once_on_one_agent_do_not_mix():
-    class Echo(type(agent(None, "x")).__mro__[0]):
-        pass
-
-    from byline_langgraph.scripted import ScriptedModel
-    from langchain.agents import create_agent
-
     class Parrot(ScriptedModel):
         def _turn(self, messages):
             turn = super()._turn(messages)
@@ -233,8 +226,6 @@ def test_a_fault_of_ours_changes_nothing_for_the_app(callback, monkeypatch, capl
 
 def test_a_fault_of_ours_in_the_attributor_changes_nothing_for_the_app(monkeypatch, caplog):
     caplog.set_level(logging.CRITICAL, "byline")
-    from byline import signals
-    from byline.attributor import Attributor
 
     def broken(self, signal):
         raise ZeroDivisionError("a bug of ours")

@@ -242,14 +242,18 @@ def test_a_plugin_says_what_is_a_subagent_and_what_it_promises():
         "start",
         "main says m1: 'helper asks'",
         'main calls call_B in m1: ask_beta {"q": "qb"}',
-        'beta#1 opens as {"framework": "langgraph", "mode": "tool", "context": "isolated", "interaction": "none", '
-        '"approvals": true, "returns": "automatic", "concurrency": "parallel", "leaf": true} for main, '
-        "call call_B in m1",
+        (
+            'beta#1 opens as {"framework": "langgraph", "mode": "tool", "context": "isolated", "interaction": "none", '
+            '"approvals": true, "returns": "automatic", "concurrency": "parallel", "leaf": true} for main, '
+            "call call_B in m1"
+        ),
         "beta#1 says m2: 'beta answers'",
         "beta#1 returns 'beta answers'",
         "main hears call_B: 'beta answers'",
-        'alpha#1 opens as {"framework": "langgraph", "mode": "subgraph", "context": "fork", '
-        '"interaction": "clarify", "approvals": true, "returns": "onward"} for main',
+        (
+            'alpha#1 opens as {"framework": "langgraph", "mode": "subgraph", "context": "fork", '
+            '"interaction": "clarify", "approvals": true, "returns": "onward"} for main'
+        ),
         "alpha#1 says m3: 'alpha answers'",
         "alpha#1 returns 'alpha answers'",
         "end",
