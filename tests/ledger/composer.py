@@ -148,7 +148,9 @@ class Composer:
     # -- items in full --------------------------------------------------------------------------------------------
 
     def free(self, id_):
-        return all(id_ != open_ for _, open_ in self.open) and all(id_ != lane[1] for lane in self.lanes.values())
+        return all(id_ != open_ for _, open_ in self.open) and all(
+            id_ != lane[1] for lane in self.lanes.values()
+        )
 
     def do_start_text(self):
         closed = [id_ for id_ in self.reopenable if self.free(id_)]
@@ -180,7 +182,9 @@ class Composer:
             owner, name, parent = self.calls[id_]
         else:
             id_, owner, name = self.fresh("c"), self.owner(), self.choose(["look", "write"])
-            own = [m for m, (o, role, _) in self.reopenable.items() if o == owner and role in {None, "assistant"}]
+            own = [
+                m for m, (o, role, _) in self.reopenable.items() if o == owner and role in {None, "assistant"}
+            ]
             own = [m for m in own if m in self.listed()]
             parent = self.choose([None, self.fresh("n"), *own])
             self.calls[id_] = owner, name, parent
@@ -193,7 +197,9 @@ class Composer:
         if candidates:
             kind, id_ = self.choose(candidates)
             part, member = ("ARGS", "toolCallId") if kind == "TOOL_CALL" else ("CONTENT", "messageId")
-            self.send(f"{kind}_{part}", self.again(self.open[kind, id_]), **{member: id_}, delta=self.choose(WORDS))
+            self.send(
+                f"{kind}_{part}", self.again(self.open[kind, id_]), **{member: id_}, delta=self.choose(WORDS)
+            )
 
     do_continue_more = do_continue_still_more = do_continue
 
@@ -213,7 +219,9 @@ class Composer:
             if ("TOOL_CALL", id_) in self.open:
                 self.end("TOOL_CALL", id_)
             content = self.choose(["found", "", [{"type": "text", "text": "part"}]])
-            self.send("TOOL_CALL_RESULT", self.owner(), messageId=self.fresh("a"), toolCallId=id_, content=content)
+            self.send(
+                "TOOL_CALL_RESULT", self.owner(), messageId=self.fresh("a"), toolCallId=id_, content=content
+            )
 
     def do_encrypt(self):
         calls = self.listed_calls()
@@ -233,7 +241,9 @@ class Composer:
         if lane is None or self.maybe(0.3):
             kind = self.choose(["TEXT_MESSAGE", "TOOL_CALL", "REASONING_MESSAGE"])
             id_ = self.fresh("k")
-            members = {"toolCallId": id_, "toolCallName": "look"} if kind == "TOOL_CALL" else {"messageId": id_}
+            members = (
+                {"toolCallId": id_, "toolCallName": "look"} if kind == "TOOL_CALL" else {"messageId": id_}
+            )
             if kind == "TEXT_MESSAGE" and self.maybe():
                 members["role"] = "user"
             self.lanes[owner] = kind, id_
@@ -272,7 +282,10 @@ class Composer:
                 [{"op": "replace", "path": "/n", "value": n}],
                 [{"op": "add", "path": "/list/-", "value": {"n": n}}],
                 [{"op": "add", "path": "/list/0", "value": None}, {"op": "remove", "path": "/list/0"}],
-                [{"op": "copy", "from": "/list", "path": "/list/-"}, {"op": "test", "path": "/n", "value": self.state["n"]}],
+                [
+                    {"op": "copy", "from": "/list", "path": "/list/-"},
+                    {"op": "test", "path": "/n", "value": self.state["n"]},
+                ],
                 [],
             ]
             patch = self.choose(patches)
@@ -288,8 +301,18 @@ class Composer:
             id_, owner = self.choose(listed), self.owner()
             if self.maybe():
                 patch = [{"op": "add", "path": f"/{self.choose('ab')}", "value": [1]}]
-                tag = self.choose([None, self.activities[id_][1]]) if self.activities[id_][0] is self.announced else None
-                self.send("ACTIVITY_DELTA", tag, messageId=id_, activityType=self.choose(["plan", "search"]), patch=patch)
+                tag = (
+                    self.choose([None, self.activities[id_][1]])
+                    if self.activities[id_][0] is self.announced
+                    else None
+                )
+                self.send(
+                    "ACTIVITY_DELTA",
+                    tag,
+                    messageId=id_,
+                    activityType=self.choose(["plan", "search"]),
+                    patch=patch,
+                )
                 return
             if self.maybe(0.3):
                 self.send("ACTIVITY_SNAPSHOT", messageId=id_, activityType="plan", content={}, replace=False)

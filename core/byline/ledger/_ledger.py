@@ -220,10 +220,13 @@ class Ledger:
     def to_json(self) -> dict[str, Json]:
         """Return the tree, the parent agent's work, the runs and the refusals as plain JSON values.
 
-        Members that have no value are absent.  The invocations are a flat list in the order of `tree()`.
+        Members that have no value are absent, but for the five of the top.  The invocations are a flat list in the order of `tree()`.
         """
         return {
-            "runs": [{**plain(run), "usageByOwner": _split(run)} for run in self.runs],
+            "runs": [
+                {**plain(run), **({"usageByOwner": _split(run)} if run.usage_by_owner else {})}
+                for run in self.runs
+            ],
             "parent": plain(self.work(None)),
             "invocations": [
                 {**plain(branch.invocation), "depth": branch.depth, "work": plain(branch.work)}
