@@ -256,6 +256,7 @@ class Run:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"
             await self._stop()
+            sink.report(s.RunCancelled(self._stopped))  # counts only if the pump was stopped before it began
             self._plugins.ask("byline_run_finished", run=self)
         self._raise_what_is_not_an_error()
 

@@ -142,7 +142,8 @@ class Plugins:
             self._manager.register(plugin, name)
             self._manager.check_pending()
         except pluggy.PluginValidationError as fault:
-            self._manager.unregister(plugin)
+            if self._manager.is_registered(plugin):
+                self._manager.unregister(plugin)
             raise HookError(
                 f"{_offender(plugin)} cannot be used as a plugin: {_detail(plugin, fault)}"
             ) from fault
