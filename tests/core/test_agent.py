@@ -340,12 +340,20 @@ def test_watchers_see_runs_start_and_end_and_their_faults_change_nothing(caplog)
             raise ValueError("mine")
 
         @hookimpl
-        def byline_run_finished(self, run):
+        def byline_run_finished(self, run, ledger):
             order.append(("finished", run.result))
+            order.extend((one.name, one.status) for one in ledger.invocations)
 
-    events = asyncio.run(collect(agent(scripted(), plugins=[Watcher()]).run(INPUT)))
-    assert kinds(events) == ["RUN_STARTED", "RUN_FINISHED"]
-    assert order == [("started", "r"), ("finished", "the app's own")]
+    app = scripted(*two_at_once())
+    events = asyncio.run(collect(agent(app, plugins=[Watcher()], visibility="hidden").run(INPUT)))
+    assert kinds(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_RESULT", "TOOL_CALL_END", "RUN_FINISHED"]
+    assert order == [
+        ("started", "r"),
+        ("finished", "the app's own"),
+        ("alpha", "finished"),
+        ("beta", "finished"),
+        ("leaf", "finished"),
+    ]
 
 
 @pytest.mark.parametrize(

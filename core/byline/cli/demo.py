@@ -30,6 +30,8 @@ _SIGNS: Final = {
 }
 _REFRESH: Final = 12
 """Pictures per second."""
+_WIDTH: Final = 100
+"""How much of the newest text is shown, in characters."""
 
 
 @click.command()
@@ -151,10 +153,15 @@ def _branch(branch: Branch) -> Text:
 def _line(name: str, status: str, work: Work) -> Text:
     sign, colour = _SIGNS.get(status, ("•", "white"))
     line = Text.assemble((f"{sign} ", colour), (_clean(name), "bold"), (f"  {status}", colour))
-    said = " ".join(text.text for text in work.texts) or " ".join(thought.text for thought in work.reasoning)
+    said = [*work.reasoning, *work.texts][-1:]
     if said:
-        line.append(f"  {_clean(said)[-90:]}", style="dim" if status == "finished" else "")
+        line.append(f"  {_tail(_clean(said[0].text))}", style="dim" if status == "finished" else "")
     return line
+
+
+def _tail(text: str) -> str:
+    """Return the end of a text, cut between words."""
+    return text if len(text) <= _WIDTH else "… " + text[-_WIDTH:].partition(" ")[2]
 
 
 def _clean(text: str) -> str:
