@@ -52,8 +52,15 @@ def test_a_model_that_does_not_stream(options):
 
 
 def test_a_subagents_model_that_does_not_stream():
-    alpha = agent("alpha", Say("alpha answers", reasoning="alpha thinks"), model_options={"disable_streaming": True})
-    team = agent("boss", Say("", calls=[call("call_A", "ask_alpha", "qa")]), "boss done", tools=[ask(alpha, "ask_alpha")])
+    alpha = agent(
+        "alpha", Say("alpha answers", reasoning="alpha thinks"), model_options={"disable_streaming": True}
+    )
+    team = agent(
+        "boss",
+        Say("", calls=[call("call_A", "ask_alpha", "qa")]),
+        "boss done",
+        tools=[ask(alpha, "ask_alpha")],
+    )
     assert Play(team).run().lines == [
         "start",
         'main calls call_A in m1: ask_alpha {"q": "qa"}',
@@ -189,7 +196,7 @@ def test_a_tool_that_returns_data():
         """Use."""
         return {"of": q, "n": [1, 2]}
 
-    assert answers(use) == ["main hears call_T: '{\"of\": \"it\", \"n\": [1, 2]}'"]
+    assert answers(use) == ['main hears call_T: \'{"of": "it", "n": [1, 2]}\'']
 
 
 def test_a_tool_that_returns_a_command():
@@ -239,7 +246,9 @@ def test_usage_of_the_run_and_whose_it_was():
         "output_token_details": {"reasoning": 1},
     }
     dear = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
-    alpha = agent("alpha", Say("alpha answers", usage=cheap), model_options={"model_name": "small", "provider": "a"})
+    alpha = agent(
+        "alpha", Say("alpha answers", usage=cheap), model_options={"model_name": "small", "provider": "a"}
+    )
     boss = create_agent(
         model(
             Say("", calls=[call("call_A", "ask_alpha", "qa")], usage=dear),

@@ -32,7 +32,12 @@ def confirmer(name, q="sure"):
 
 def boss(*calls, tools, **options):
     return agent(
-        "boss", Say("boss asks", calls=calls), "boss done", tools=tools, checkpointer=InMemorySaver(), **options
+        "boss",
+        Say("boss asks", calls=calls),
+        "boss done",
+        tools=tools,
+        checkpointer=InMemorySaver(),
+        **options,
     )
 
 
@@ -85,7 +90,9 @@ def test_a_question_of_a_subagent():
 
 
 def test_a_question_of_a_sync_subagent():
-    play = Play(boss(call("call_A", "ask_alpha", "qa"), tools=[ask(confirmer("alpha"), "ask_alpha", sync=True)]))
+    play = Play(
+        boss(call("call_A", "ask_alpha", "qa"), tools=[ask(confirmer("alpha"), "ask_alpha", sync=True)])
+    )
     assert play.run().lines[-2:] == [
         "alpha#1 suspends i1",
         "waits [i1 alpha#1 langgraph:interrupt 'sure?' on call_alpha]",
@@ -134,7 +141,11 @@ def test_a_review_of_a_subagents_calls():
     ]
     (asked,) = first.events[-1].outcome.interrupts
     assert asked.metadata["langgraph"]["raw"]["action_requests"] == [
-        {"name": "send", "args": {"to": "you"}, "description": "Tool execution requires approval\n\nTool: send\nArgs: {'to': 'you'}"}
+        {
+            "name": "send",
+            "args": {"to": "you"},
+            "description": "Tool execution requires approval\n\nTool: send\nArgs: {'to': 'you'}",
+        }
     ]
     assert play.resume({"i1": {"decisions": [{"type": "approve"}]}}).lines == [
         "start",

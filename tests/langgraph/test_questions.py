@@ -21,7 +21,11 @@ from test_interrupts import boss, confirm, confirmer
 def test_the_same_agent_twice_asks_twice():
     alpha = confirmer("alpha")
     play = Play(
-        boss(call("call_A", "ask_alpha", "qa"), call("call_B", "ask_alpha", "qb"), tools=[ask(alpha, "ask_alpha")])
+        boss(
+            call("call_A", "ask_alpha", "qa"),
+            call("call_B", "ask_alpha", "qb"),
+            tools=[ask(alpha, "ask_alpha")],
+        )
     )
     assert play.run().lanes == {
         "run": [
@@ -101,8 +105,18 @@ def test_one_finishes_while_the_other_asks():
 
 def test_a_nested_question_suspends_its_ancestors():
     gamma = confirmer("gamma")
-    beta = agent("beta", Say("beta asks", calls=[call("call_C", "ask_gamma", "qc")]), "beta knows", tools=[ask(gamma, "ask_gamma")])
-    alpha = agent("alpha", Say("alpha asks", calls=[call("call_B", "ask_beta", "qb")]), "alpha knows", tools=[ask(beta, "ask_beta")])
+    beta = agent(
+        "beta",
+        Say("beta asks", calls=[call("call_C", "ask_gamma", "qc")]),
+        "beta knows",
+        tools=[ask(gamma, "ask_gamma")],
+    )
+    alpha = agent(
+        "alpha",
+        Say("alpha asks", calls=[call("call_B", "ask_beta", "qb")]),
+        "alpha knows",
+        tools=[ask(beta, "ask_beta")],
+    )
     play = Play(boss(call("call_A", "ask_alpha", "qa"), tools=[ask(alpha, "ask_alpha")]))
     assert play.run().lines == [
         "start",
@@ -217,7 +231,8 @@ def test_two_that_ask_at_once_in_one_tool_call():
 def test_two_calls_in_one_task_of_which_one_asks():
     """The task runs again as a whole: the call that was answered is answered again, which nobody is told twice."""
     llm = model(
-        Say("boss asks", calls=[call("call_A", "ask_alpha", "qa"), call("call_B", "ask_beta", "qb")]), "boss done"
+        Say("boss asks", calls=[call("call_A", "ask_alpha", "qa"), call("call_B", "ask_beta", "qb")]),
+        "boss done",
     )
 
     async def think(state: MessagesState) -> dict:
@@ -306,7 +321,11 @@ def test_a_client_that_sends_its_history_learns_which_message_the_call_was_in():
             "role": "assistant",
             "content": "boss asks",
             "toolCalls": [
-                {"id": "call_A", "type": "function", "function": {"name": "ask_alpha", "arguments": '{"q": "qa"}'}}
+                {
+                    "id": "call_A",
+                    "type": "function",
+                    "function": {"name": "ask_alpha", "arguments": '{"q": "qa"}'},
+                }
             ],
         },
         {
@@ -315,7 +334,11 @@ def test_a_client_that_sends_its_history_learns_which_message_the_call_was_in():
             "content": "alpha asks",
             "subagentRunId": play.names.native("alpha#1"),
             "toolCalls": [
-                {"id": "call_alpha", "type": "function", "function": {"name": "confirm", "arguments": '{"q": "sure"}'}}
+                {
+                    "id": "call_alpha",
+                    "type": "function",
+                    "function": {"name": "confirm", "arguments": '{"q": "sure"}'},
+                }
             ],
         },
     ]
@@ -403,7 +426,9 @@ def refused(play, error, *args, **fields):
     with pytest.raises(error) as caught:
         play.run(*args, **fields)
     assert len(play.llm.requests) == calls
-    return str(caught.value).replace(*[*play.names.short.items()][0]) if play.names.short else str(caught.value)
+    return (
+        str(caught.value).replace(*[*play.names.short.items()][0]) if play.names.short else str(caught.value)
+    )
 
 
 def asking(**options):
