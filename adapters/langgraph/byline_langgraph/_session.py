@@ -1,6 +1,7 @@
 """One run of a LangGraph graph."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final, cast
 from uuid import uuid4
 
@@ -159,12 +160,13 @@ class GraphSession:
             version="v2",
             **self._kwargs,
         )
-        async for part in stream:
-            if part["type"] == "custom":
-                self._custom(sink, handler, part)
-            elif part["type"] == "values" and not part["ns"]:
-                self._values(sink, part)
-                await sink.drained()  # the next superstep waits for the consumer, as it does without us
+        async with aclosing(cast("AsyncGenerator[Any, None]", stream)):  # a cancelled run stops the graph at once
+            async for part in stream:
+                if part["type"] == "custom":
+                    self._custom(sink, handler, part)
+                elif part["type"] == "values" and not part["ns"]:
+                    self._values(sink, part)
+                    await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
 
     def _values(self, sink: Sink, part: Any) -> None:
