@@ -115,7 +115,7 @@ def intruded(seed):
     return events, at, Intruder(random, events[:at]).event()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_both_say_the_same_of_any_event(seed):
     events, at, intruder = intruded(seed)
@@ -129,7 +129,7 @@ def test_both_say_the_same_of_any_event(seed):
     assert refusal is None or refusal.rule in errors, (intruder, refusal, errors)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_refused_changes_nothing(seed):
     events, at, intruder = intruded(seed)

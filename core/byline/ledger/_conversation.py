@@ -208,14 +208,11 @@ class Conversation:
 
     def _call_start(self, event: Wire, place: Place) -> None:
         id_, name = event["toolCallId"], event["toolCallName"]
-        known = self._calls.get(id_)
-        holder = self._messages.get(event.get("parentMessageId", id_))
+        known, holder = self._calls.get(id_), self._messages.get(event.get("parentMessageId", id_))
         if holder is not None and ("parentMessageId" in event or known is None):
             self._claimed(holder.claim, event, "call-message-owner", f"message {holder.id!r}")
         self._refuse_second_opening("call", id_)
-        claim = (
-            None if known is None else self._claimed(known.claim, event, "call-owner", f"tool call {id_!r}")
-        )
+        claim = None if known is None else self._reclaimed(known, holder, event)
         call = self._listed_call(id_) or self._hold_call(id_, name, self._message_for(event, place), place)
         call.claim = claim or call.claim
         call.name = name
@@ -223,6 +220,13 @@ class Conversation:
         self._open["call", id_] = call
         if "metadata" in event:
             call.merge_metadata(event["metadata"])
+
+    def _reclaimed(self, call: ToolCall, holder: Message | None, event: Wire) -> Claim:
+        """Return the claim under which a call is opened again: by the tag, or else by the message it is said to be in."""
+        what = f"tool call {call.id!r}"
+        if holder is not None and "parentMessageId" in event and holder.claim.run == self._run:
+            return self._claimed(call.claim, {_TAG: holder.claim.owner, **event}, "call-owner", what)
+        return self._claimed(call.claim, event, "call-owner", what)
 
     def _message_for(self, event: Wire, place: Place) -> Message:
         """Return the assistant message that a new call goes into, which may have to be made."""

@@ -249,14 +249,14 @@ class Calls(Streamed):
     def _code_from_message(self, event: WireEvent, key: str, holder: str | None, code: int) -> int:
         """Return the code of the owner of a call: its own tag's, or without one that of the message it is in."""
         book = self.book
-        if TAG not in event and holder is None and key in book.calls:
-            index, was, _ = unpacked(book.calls[key])
-            if index >= book.run_index:  # reopened by nobody in particular: it stays whose it is
-                return was
         message_id = key if holder is None else holder
         known = book.messages.get(message_id)
         if known is None and holder is not None:
             known = minted(book, holder)
+        if TAG not in event and key in book.calls and (holder is None or known is None):
+            index, was, _ = unpacked(book.calls[key])
+            if index >= book.run_index:  # reopened by nobody in particular: it stays whose it is
+                return was
         if known is None:
             if holder is not None:
                 book.messages[holder] = packed(book.index, code, TEXT)
