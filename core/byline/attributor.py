@@ -430,7 +430,6 @@ class Attributor:
         call.answered = True
         self._end_call(call)  # it ran, so its arguments are complete
         lane = self._lane(signal.owner)
-        self._complete(call)
         self._out.append(
             ToolCallResultEvent(
                 message_id=self._ids.claim(f"{call.id}:result"),
@@ -441,17 +440,6 @@ class Attributor:
                 timestamp=self._now(),
             )
         )
-
-    def _complete(self, call: ToolCall) -> None:
-        """End a call that is answered before its model was reported to be over: an answer means it was complete."""
-        for message in () if call.lane is None else call.lane.messages:
-            if call in message.calls:
-                del message.calls[call]
-                self._out.append(
-                    ToolCallEndEvent(
-                        tool_call_id=call.id, subagent_run_id=message.lane.id, timestamp=self._now()
-                    )
-                )
 
     # ------------------------------------------------- the rest of an owner
 
