@@ -60,7 +60,10 @@ def build(pause: float = 0.0) -> Any:
 
     archivist = _agent(
         "archivist",
-        model("archivist", Say("archivist: the log of 1911 says it was struck by lightning.", usage=_usage(40, 12))),
+        model(
+            "archivist",
+            Say("archivist: the log of 1911 says it was struck by lightning.", usage=_usage(40, 12)),
+        ),
         [],
     )
 
@@ -73,8 +76,15 @@ def build(pause: float = 0.0) -> Any:
         "researcher",
         model(
             "researcher",
-            Say("", [("call_0", "ask_archivist", {"question": "lighthouse, 1911"})], reasoning="Who would know?"),
-            Say("researcher: lightning, in 1911; the keeper's log confirms it.", usage=_usage(120, 15, cached=64)),
+            Say(
+                "",
+                [("call_0", "ask_archivist", {"question": "lighthouse, 1911"})],
+                reasoning="Who would know?",
+            ),
+            Say(
+                "researcher: lightning, in 1911; the keeper's log confirms it.",
+                usage=_usage(120, 15, cached=64),
+            ),
         ),
         [ask_archivist],
     )
@@ -89,7 +99,10 @@ def build(pause: float = 0.0) -> Any:
         "publisher",
         model(
             "publisher",
-            Say("publisher: this one needs a yes.", [("call_0", "publish", {"headline": "Struck by lightning"})]),
+            Say(
+                "publisher: this one needs a yes.",
+                [("call_0", "publish", {"headline": "Struck by lightning"})],
+            ),
             Say("publisher: it is out.", usage=_usage(80, 6)),
         ),
         [publish],
@@ -116,7 +129,10 @@ def build(pause: float = 0.0) -> Any:
                     ("call_1", "ask_publisher", {"task": "prepare the story"}),
                 ],
             ),
-            Say("editor: the lighthouse was struck by lightning in 1911, and the story is out.", usage=_usage(200, 18)),
+            Say(
+                "editor: the lighthouse was struck by lightning in 1911, and the story is out.",
+                usage=_usage(200, 18),
+            ),
         ),
         [ask_researcher, ask_publisher],
         checkpointer=InMemorySaver(),
@@ -151,7 +167,11 @@ async def _ask(agent: Any, task: str) -> str:
 
 
 def _usage(inputs: int, outputs: int, cached: int = 0) -> dict[str, Any]:
-    usage: dict[str, Any] = {"input_tokens": inputs, "output_tokens": outputs, "total_tokens": inputs + outputs}
+    usage: dict[str, Any] = {
+        "input_tokens": inputs,
+        "output_tokens": outputs,
+        "total_tokens": inputs + outputs,
+    }
     if cached:
         usage["input_token_details"] = {"cache_read": cached}
     return usage
