@@ -1,4 +1,5 @@
 import logging
+import warnings
 
 import pytest
 
@@ -10,5 +11,10 @@ def anyio_backend():
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    # ADK logs what the scenarios provoke on purpose.
+    # ADK logs what the scenarios provoke on purpose, and warns of its own use of its own API.
     logging.getLogger("google_adk").setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"google\.(adk|genai)")
+        warnings.filterwarnings("ignore", message=".* is deprecated in favor of Workflow")
+        warnings.filterwarnings("ignore", message=r"\[EXPERIMENTAL\]")
+        yield

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
 
 __all__ = ["AdkAdapter", "byline_adapters", "byline_demos"]
 
-_TAKEN: Final = frozenset({
-    ("google.adk.runners", "Runner"),
-    ("google.adk.apps.app", "App"),
-    ("google.adk.agents.base_agent", "BaseAgent"),
-    ("google.adk.workflow._base_node", "BaseNode"),
-})
+_TAKEN: Final = frozenset(
+    {
+        ("google.adk.runners", "Runner"),
+        ("google.adk.apps.app", "App"),
+        ("google.adk.agents.base_agent", "BaseAgent"),
+        ("google.adk.workflow._base_node", "BaseNode"),
+    }
+)
 
 
 class AdkAdapter:
@@ -24,6 +26,7 @@ class AdkAdapter:
     name = "adk"
     extra = "adk"
     requires: Sequence[str] = ("google.adk",)
+    refines: Sequence[str] = ()
 
     def takes(self, target: object) -> bool:
         """Return whether `target` is one of ADK's; any of its base classes tells."""
