@@ -132,7 +132,8 @@ class Attributor:
             self.dropped += 1
             return []
         self._HANDLERS[type(signal)](self, signal)
-        return self._flush()
+        out, self._out = self._out, []
+        return out
 
     def public_call(self, owner: str | None, call: str) -> str:
         """Return the public id of a tool call that the framework knows as `call`."""
@@ -430,7 +431,6 @@ class Attributor:
         call.answered = True
         self._end_call(call)  # it ran, so its arguments are complete
         lane = self._lane(signal.owner)
-        self._complete(call)
         self._out.append(
             ToolCallResultEvent(
                 message_id=self._ids.claim(f"{call.id}:result"),
@@ -441,17 +441,6 @@ class Attributor:
                 timestamp=self._now(),
             )
         )
-
-    def _complete(self, call: ToolCall) -> None:
-        """End a call that is answered before its model was reported to be over: an answer means it was complete."""
-        for message in () if call.lane is None else call.lane.messages:
-            if call in message.calls:
-                del message.calls[call]
-                self._out.append(
-                    ToolCallEndEvent(
-                        tool_call_id=call.id, subagent_run_id=message.lane.id, timestamp=self._now()
-                    )
-                )
 
     # ------------------------------------------------- the rest of an owner
 
