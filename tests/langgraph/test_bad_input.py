@@ -28,13 +28,14 @@ def builder():
 
 
 def test_a_target_that_no_adapter_takes():
-    assert refused(42, NoAdapterError) == "no adapter takes builtins.int; asked: langgraph"
+    # Who was asked depends on what is installed.
+    assert refused(42, NoAdapterError).partition("; asked: ")[0] == "no adapter takes builtins.int"
 
 
 def test_a_graph_that_was_not_compiled():
-    assert refused(builder(), NoAdapterError) == (
+    assert refused(builder(), NoAdapterError).partition("; asked: ")[0] == (
         "no adapter takes langgraph.graph.state.StateGraph; "
-        "a graph has to be compiled first: attribute(builder.compile()); asked: langgraph"
+        "a graph has to be compiled first: attribute(builder.compile())"
     )
 
 

@@ -5,7 +5,6 @@ import tracemalloc
 from types import MappingProxyType
 
 import pytest
-
 from byline.events import (
     EventType,
     RunFinishedEvent,
