@@ -22,7 +22,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
@@ -38,7 +38,9 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generati
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
-from ._content import parts_of, pieces
+from . import _compat
+from ._content import open_calls, parts_of, pieces
+from ._review import Action, review_of
 
 __all__ = ["Handler", "Scope"]
 
@@ -46,6 +48,7 @@ DEFAULT_NAME: Final = "LangGraph"
 """What LangGraph calls a graph that was given no name."""
 
 _STEP: Final = "graph:step:"
+_PUSHED: Final = ("__pregel_push",)
 _MUTED: Final = "nostream"
 
 T = TypeVar("T")
@@ -171,17 +174,21 @@ class Handler(BaseCallbackHandler):
         self._transparent: Final = transparent
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
-        self._unanswered: Final[dict[str | None, set[str]]] = {}
+        self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
+        self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
 
-    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
-        return output
+    if _compat.has("taps"):
 
-    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
-        return output
+        def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+            return output
+
+        def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+            return output
 
     # --------------------------------------------------------------- graphs
 
@@ -199,9 +206,10 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         run = _Run(run_id, parent, kwargs.get("name") or "", metadata or {}, inputs)
-        if parent is not None and any(tag.startswith(_STEP) for tag in tags or ()):
-            if not parent.is_graph:
-                self._open(parent, run)
+        is_step = any(tag.startswith(_STEP) for tag in tags or ())
+        if parent is not None and is_step and not parent.is_graph:
+            self._open(parent, run)
+        if parent is not None and (is_step or _is_pushed(run, parent, metadata or {})):
             run.inside = parent.inside
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
@@ -255,7 +263,7 @@ class Handler(BaseCallbackHandler):
             graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
             return
         owner = str(graph.id)
-        graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
+        scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
         opened = s.Opened(
             owner,
             name,
@@ -264,8 +272,12 @@ class Handler(BaseCallbackHandler):
             spawned_by=spawned or handed,
             metadata=self._describe(graph, outer, tool, handed),
         )
-        self.sink.report(self._with_contract(opened))
+        self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
         graph.inputs = None
+
+    def _refined(self, opened: s.Opened, scope: Scope, graph: _Run, tool: _Run | None) -> s.Opened:
+        """Return what to announce an invocation with: for an adapter that knows more of it than LangGraph does."""
+        return opened
 
     def _enter(self, scope: Scope) -> Scope:
         # A graph with a thread of its own has the root's namespace, and graphs with `checkpointer=True` share one:
@@ -305,7 +317,7 @@ class Handler(BaseCallbackHandler):
         if not self.sink.plugins.implements("byline_contract"):
             return opened
         invocation = Invocation(
-            framework="langgraph",
+            framework=(opened.metadata or {}).get("framework", "langgraph"),
             name=opened.name,
             id=opened.id or opened.owner,
             parent_id=self.sink.attributor.subagent_run_id(opened.parent),
@@ -327,7 +339,7 @@ class Handler(BaseCallbackHandler):
         owner = _owner(run)
         messages = list(_messages(outputs))
         for message in messages:
-            if isinstance(message, ToolMessage) and message.tool_call_id in self._unanswered.get(owner, ()):
+            if isinstance(message, ToolMessage) and self._waits(owner, message.tool_call_id, run.inputs):
                 # Caught errors and refused calls end no tool run; their answer stands in the node's output only.
                 self._answer(owner, message.tool_call_id, message)
         if not run.worked:
@@ -335,14 +347,26 @@ class Handler(BaseCallbackHandler):
         if run.node is not None and not run.node.startswith("__"):
             self.sink.report(s.StepFinished(owner, run.node))
 
+    def _waits(self, owner: str | None, call: str, inputs: Any) -> bool:
+        """Return whether `call` is without an answer: made in this run, or in an earlier one that was suspended."""
+        if call in self._unanswered.get(owner, ()):
+            return True
+        if call in self._answered.get(owner, ()) or not isinstance(inputs, Mapping):
+            return False
+        return call in open_calls(list(_messages(inputs.get("state", inputs))))
+
     def _said_without_a_model(self, owner: str | None, messages: Sequence[BaseMessage], inputs: Any) -> None:
         """A node that ran neither a model nor a graph and returned a new AI message said it itself."""
         if not any(isinstance(message, AIMessage) for message in messages):
             return
         known = {message.id for message in _messages(inputs)}
         for message in messages:
-            if isinstance(message, AIMessage) and message.id not in known and message.id not in self._seen:
-                id_ = message.id or f"said-{len(self._seen)}"
+            if not isinstance(message, AIMessage) or any(message is other for other in self._nameless):
+                continue
+            if message.id is None:
+                self._nameless.append(message)
+            if message.id is None or (message.id not in known and message.id not in self._seen):
+                id_ = message.id or f"said-{len(self._nameless)}"
                 self._seen.add(id_)
                 model = _Model(UUID(int=0), owner, {}, muted=False)
                 self._say_whole(model, message, run=id_)
@@ -351,7 +375,15 @@ class Handler(BaseCallbackHandler):
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
         owner = _owner(run)
         for interrupt in error.args[0] if error.args else ():
-            self.sink.report(question(owner, interrupt, run.call))
+            self.sink.report(
+                question(
+                    owner,
+                    interrupt,
+                    run.call,
+                    messages=_messages(run.inputs),
+                    public=lambda call: self.sink.attributor.public_call(owner, call),
+                )
+            )
 
     # ---------------------------------------------------------------- tools
 
@@ -368,7 +400,7 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         name = kwargs.get("name") or (serialized or {}).get("name") or ""
-        run = self._runs[run_id] = _Run(run_id, parent, name, metadata or {}, None)
+        run = self._runs[run_id] = _Run(run_id, parent, name, metadata or {}, kwargs.get("inputs"))
         run.call = kwargs.get("tool_call_id")
         if parent is not None and parent.node is not None:
             parent.tools.append(run)
@@ -415,6 +447,7 @@ class Handler(BaseCallbackHandler):
 
     def _answer(self, owner: str | None, call: str, output: Any) -> None:
         self._unanswered.get(owner, set()).discard(call)
+        self._answered.setdefault(owner, set()).add(call)
         content = output.content if isinstance(output, ToolMessage) else output
         if not isinstance(content, str | list):
             content = str(content)
@@ -550,6 +583,7 @@ class Handler(BaseCallbackHandler):
 
     def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
         self._unanswered.setdefault(model.owner, set()).add(id_)
+        self._answered.get(model.owner, set()).discard(id_)
         self.sink.report(s.Call(model.owner, run, id_, name))
 
     # --------------------------------------------------------------- custom
@@ -560,38 +594,69 @@ class Handler(BaseCallbackHandler):
         self.sink.report(s.Custom(None if run is None else _owner(run), name, data))
 
 
-def question(owner: str | None, interrupt: Any, call: str | None = None) -> s.Question:
+def question(
+    owner: str | None,
+    interrupt: Any,
+    call: str | None = None,
+    *,
+    messages: Iterable[BaseMessage] = (),
+    public: Callable[[str], str] = str,
+) -> s.Question:
     """Return a LangGraph interrupt as a question.
 
     Its value is anything.  A mapping may name the protocol's fields, in either spelling, as it may under the
-    official bridge; the value itself always goes along in `metadata["langgraph"]["value"]`.
+    official bridge; the value itself always goes along in `metadata["langgraph"]["raw"]`.  A review of tool calls
+    says more: which calls (of the asking agent's `messages`), and how to answer; `metadata["byline"]["toolCalls"]`
+    lists them under their `public` ids, and `toolCallId` is the first.
     """
     value = interrupt.value
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    review = review_of(value, messages)
 
     def field(camel: str) -> Any:
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", camel).lower()
         return fields.get(camel, fields.get(snake))
 
+    reason = fields.get("reason")
     message = value if isinstance(value, str) else fields.get("message")
     schema = field("responseSchema")
     expires = field("expiresAt")
+    call = field("toolCallId") or call
+    metadata: dict[str, Any] = {"langgraph": {"raw": value}}
+    if review is not None:
+        message = message or review.message
+        schema = schema or review.schema(getattr(interrupt, "response_schema", None))
+        call = call or next((action.call for action in review.actions if action.call is not None), None)
+        metadata["byline"] = {"toolCalls": [_reviewed(action, public) for action in review.actions]}
     return s.Question(
         owner,
         str(interrupt.id),
-        str(fields.get("reason") or "langgraph:interrupt"),
+        str(reason) if reason is not None else "langgraph:interrupt" if review is None else "tool_call",
         message=None if message is None else str(message),
-        call=field("toolCallId") or call,
+        call=call,
         schema=schema if isinstance(schema, Mapping) else None,
-        metadata={"langgraph": {"value": value}},
+        metadata=metadata,
         expires_at=None if expires is None else str(expires),
     )
+
+
+def _reviewed(action: Action, public: Callable[[str], str]) -> dict[str, Any]:
+    known = {} if action.call is None else {"toolCallId": public(action.call)}
+    return {**known, "name": action.name, "args": action.args, "decisions": list(action.decisions)}
 
 
 def _up(run: _Run | None) -> Iterator[_Run]:
     while run is not None:
         yield run
         run = run.parent
+
+
+def _is_pushed(run: _Run, parent: _Run, metadata: Mapping[str, Any]) -> bool:
+    """Return whether this is a `@task` of the functional API.
+
+    It runs inside the node that called it and has no step tag, but a task namespace of its own.
+    """
+    return run.ns != parent.ns and metadata.get("langgraph_triggers") == _PUSHED and parent.inside is not None
 
 
 def _owner(run: _Run) -> str | None:
@@ -657,6 +722,16 @@ def _messages(value: Any) -> Iterator[BaseMessage]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _messages(item)
+
+
+def _unanswered(inputs: Any) -> set[str]:
+    """Return the ids of the calls that a node was given to answer: one of its own, or those in its messages."""
+    messages = list(_messages(inputs))
+    calls = {str(call["id"]) for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
+    call = inputs.get("tool_call") if isinstance(inputs, Mapping) else None
+    if isinstance(call, Mapping):
+        calls.add(str(call.get("id")))
+    return calls - {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
 
 
 def _result(outputs: Any) -> Any:
