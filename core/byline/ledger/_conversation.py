@@ -22,7 +22,7 @@ said, and stays with its owner, unless the snapshot has other messages of that o
 under ids of its own, as backends do that build it from their memory.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
 from byline import state
@@ -57,6 +57,11 @@ class Conversation:
         self._open: dict[tuple[str, str], Item] = {}
         self.of_owner: dict[str | None, list[Message]] = {}
         """Every message that there ever was, by owner, in the order of their beginning."""
+
+    def start_from(self, messages: Iterable[Wire]) -> None:
+        """Begin with the messages of a thread that the stream goes on with."""
+        for wire in messages:
+            self._append(self._read(state.copied(wire), (-1, None)))
 
     def __iter__(self) -> Iterator[Message]:
         """Iterate over the messages in their order."""
