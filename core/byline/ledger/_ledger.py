@@ -22,6 +22,7 @@ from byline.ledger._views import (
     Work,
     plain,
 )
+from byline.schema import shown
 from byline.state import Json, PatchError, copied
 from byline.validator._alone import read_alone
 
@@ -197,7 +198,7 @@ class Ledger:
         """
         message = self._conversation.message(id_)
         if message is None:
-            raise LookupError(f"no message {id_!r} in the {self._fed} records read")
+            raise LookupError(f"no message {shown(id_)} in the {self._fed} records read")
         return message.owner
 
     def owner_of_call(self, id_: str) -> str | None:
@@ -207,7 +208,7 @@ class Ledger:
         """
         call = self._conversation.call(id_)
         if call is None:
-            raise LookupError(f"no tool call {id_!r} in the {self._fed} records read")
+            raise LookupError(f"no tool call {shown(id_)} in the {self._fed} records read")
         return call.message.owner
 
     @property
@@ -257,13 +258,16 @@ class Ledger:
                 for branch in self.tree()
             ],
             "pendingInterrupts": [copied(interrupt) for interrupt in self._book.interrupts],
-            "refusals": plain(self.refusals),
+            "refusals": [
+                {"event": refusal.event, "rule": refusal.rule, "message": refusal.message}
+                for refusal in self._refusals
+            ],
         }
 
     def _account(self, owner: str | None) -> Account:
         account = self._book.accounts.get(owner)
         if account is None:
-            raise LookupError(f"no invocation {owner!r} in the {self._fed} records read")
+            raise LookupError(f"no invocation {shown(owner)} in the {self._fed} records read")
         return account
 
 
