@@ -361,8 +361,8 @@ def test_watchers_see_runs_start_and_end_and_their_faults_change_nothing(caplog)
     assert kinds(events) == [
         "RUN_STARTED",
         "TOOL_CALL_START",
-        "TOOL_CALL_RESULT",
         "TOOL_CALL_END",
+        "TOOL_CALL_RESULT",
         "RUN_FINISHED",
     ]
     assert order == [

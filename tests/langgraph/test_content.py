@@ -120,8 +120,7 @@ def test_reasoning_beside_text(spelling):
 
 @pytest.mark.parametrize("spelling", THOUGHTS)
 def test_reasoning_of_a_model_that_does_not_stream(spelling):
-    chunks = [chunk for chunk in THOUGHTS[spelling]]
-    assert Play(speak(raw(*chunks, disable_streaming=True))).run().lines == [
+    assert Play(speak(raw(*THOUGHTS[spelling], disable_streaming=True))).run().lines == [
         "start",
         "main thinks m1:reasoning: 'it thinks'",
         "main says m1: 'it says'",
@@ -157,14 +156,22 @@ def test_media_in_an_answer():
     assert Play(speak(raw(*chunks))).run().lines == [
         "start",
         "main says m1+: 'look'",
-        'main activity m1:media-1 media: {"part": {"type": "image", "source": '
-        '{"type": "data", "value": "aGk=", "mimeType": "image/png"}}}',
-        'main activity m1:media-2 media: {"part": {"type": "image", "source": '
-        '{"type": "data", "value": "aGk=", "mimeType": "image/gif"}}}',
-        'main activity m1:media-3 media: {"part": {"type": "audio", "source": '
-        '{"type": "url", "value": "https://a.example/b.mp3", "mimeType": "audio/mpeg"}}}',
-        'main activity m1:media-4 media: {"part": {"type": "document", "source": '
-        '{"type": "file", "value": "file-1"}}}',
+        (
+            'main activity m1:media-1 media: {"part": {"type": "image", "source": '
+            '{"type": "data", "value": "aGk=", "mimeType": "image/png"}}}'
+        ),
+        (
+            'main activity m1:media-2 media: {"part": {"type": "image", "source": '
+            '{"type": "data", "value": "aGk=", "mimeType": "image/gif"}}}'
+        ),
+        (
+            'main activity m1:media-3 media: {"part": {"type": "audio", "source": '
+            '{"type": "url", "value": "https://a.example/b.mp3", "mimeType": "audio/mpeg"}}}'
+        ),
+        (
+            'main activity m1:media-4 media: {"part": {"type": "document", "source": '
+            '{"type": "file", "value": "file-1"}}}'
+        ),
         "main says +m1: ''",
         "end",
     ]
@@ -216,8 +223,10 @@ def test_a_tool_that_returns_content_with_an_image():
         ]
 
     assert answers(use) == [
-        'main hears call_T: [{"type": "text", "text": "picture of it"}, {"type": "image", "source": '
-        '{"type": "data", "value": "aGk=", "mimeType": "image/png"}}]'
+        (
+            'main hears call_T: [{"type": "text", "text": "picture of it"}, {"type": "image", "source": '
+            '{"type": "data", "value": "aGk=", "mimeType": "image/png"}}]'
+        )
     ]
 
 

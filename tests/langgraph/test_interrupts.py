@@ -1,17 +1,10 @@
 """Questions: suspended invocations, and the runs that continue them."""
 
-import asyncio
-from typing import Any
-
-import pytest
-from byline.errors import ResumeError
 from byline_langgraph.scripted import Say
-from kit import CANCEL, Play, agent, ask, call, human, model, said
+from kit import CANCEL, Play, agent, ask, call
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import interrupt
 
 
@@ -137,7 +130,7 @@ def test_a_review_of_a_subagents_calls():
         "alpha#1 says m2: 'alpha sends'",
         'alpha#1 calls call_S in m2: send {"to": "you"}',
         "alpha#1 suspends i1",
-        "waits [i1 alpha#1 langgraph:interrupt on call_S]",
+        r"""waits [i1 alpha#1 tool_call "Tool execution requires approval\n\nTool: send\nArgs: {'to': 'you'}" on call_S]""",
     ]
     (asked,) = first.events[-1].outcome.interrupts
     assert asked.metadata["langgraph"]["raw"]["action_requests"] == [
