@@ -27,7 +27,7 @@ from byline.validator._documents import Documents
 from byline.validator._invocations import Invocations
 from byline.validator._items import Calls, Messages, Spans, Steps, encrypted_value
 from byline.validator._lanes import Lanes
-from byline.validator._malformed import judge, remainder
+from byline.validator._malformed import judge, mute, remainder
 from byline.validator._runs import Runs
 
 __all__ = ["MAX_OPEN", "Finding", "Validator"]
@@ -174,6 +174,14 @@ class Validator:
             return found
         return []
 
+    def skip(self, why: str) -> list[Finding]:
+        """Count a record that was not read, for the reason `why`, and return what is to be said about that."""
+        book = self._book
+        book.index += 1
+        self._unreadable(why, limit=True)
+        found, book.findings = book.findings, []
+        return found
+
     def finish(self) -> list[Finding]:
         """Judge the end of the stream: a run that has not ended has broken off."""
         book = self._book
@@ -191,8 +199,7 @@ class Validator:
         try:
             document = parse(event if isinstance(event, bytes | str) else wire(event))
         except UnreadableError as error:
-            book.report("beyond-limits" if error.limit else "not-json", f"the record cannot be read: {error}")
-            book.lose()
+            self._unreadable(str(error), limit=error.limit)
             return
         found = problems(document)
         quiet = judge(book, document, found)
@@ -201,8 +208,14 @@ class Validator:
             return
         if self._lanes:
             self._before(kept)
+        if quiet:
+            mute(book, kept)
         book.quiet = quiet
         self._table[kept["type"]](kept)
         book.quiet = False
         if quiet and kept["type"] == "RUN_STARTED":
             book.muted.add(("run",))  # its ids may be ours and not the stream's
+
+    def _unreadable(self, why: str, *, limit: bool) -> None:
+        self._book.report("beyond-limits" if limit else "not-json", f"the record cannot be read: {why}")
+        self._book.lose()
