@@ -24,6 +24,7 @@ from .channel import Channel
 from .errors import InputError, NoAdapterError
 from .events import BaseEvent, Message, RunAgentInput, SubagentStartedEvent
 from .hooks import Invocation, Plugins, Visibility
+from .ledger import Ledger
 from .visibility import Lens
 
 __all__ = [
@@ -146,7 +147,10 @@ class Sink:
                 return
             self._faults.add(where)
             value = {"where": where, "error": f"{type(fault).__name__}: {fault}"}
-            self._deliver(self.attributor.feed(s.Custom(None, "byline.fault", value)))
+            try:
+                self._deliver(self.attributor.feed(s.Custom(None, "byline.fault", value)))
+            except Exception:
+                _log.exception("byline could not report its own fault")
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""
@@ -241,7 +245,9 @@ class Run:
             clock=self._clock,
         )
         channel: Channel[BaseEvent] = Channel()
-        sink = Sink(attributor, channel, Lens(self._how_to_show), self._observers, self._plugins)
+        ledger = Ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
+        observers = self._observers if ledger is None else (*self._observers, ledger.feed)
+        sink = Sink(attributor, channel, Lens(self._how_to_show), observers, self._plugins)
         self._plugins.ask("byline_run_started", run=self)
         sink.start()
         self._pump = asyncio.create_task(self._drive(sink, channel), name=f"byline run {session.run_id}")
@@ -256,7 +262,8 @@ class Run:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"
             await self._stop()
-            self._plugins.ask("byline_run_finished", run=self)
+            sink.report(s.RunCancelled(self._stopped))  # counts only if the pump was stopped before it began
+            self._plugins.ask("byline_run_finished", run=self, ledger=ledger)
         self._raise_what_is_not_an_error()
 
     async def _drive(self, sink: Sink, channel: Channel[BaseEvent]) -> None:

@@ -65,7 +65,11 @@ class Replay:
     def on_subagent_started(self, event, owner):
         refuse(owner in {e["subagentRunId"] for e in self.announced}, "announced twice", event)
         parent = event.get("parentSubagentRunId")
-        refuse(parent is not None and parent not in {e["subagentRunId"] for e in self.announced}, "no parent", event)
+        refuse(
+            parent is not None and parent not in {e["subagentRunId"] for e in self.announced},
+            "no parent",
+            event,
+        )
         self.announced.append(event)
         self._active.add(owner)
 
@@ -175,7 +179,9 @@ class Replay:
         if "pendingToolCallIds" in outcome:
             answered = {call for many in self.results.values() for call, _ in many}
             started = {call for calls in self.calls.values() for call in calls}
-            refuse(set(outcome["pendingToolCallIds"]) != started - answered, "pending is not what is open", event)
+            refuse(
+                set(outcome["pendingToolCallIds"]) != started - answered, "pending is not what is open", event
+            )
         self._ends(event)
 
     def on_run_error(self, event, owner):

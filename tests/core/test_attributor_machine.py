@@ -7,15 +7,14 @@ import json
 from collections import defaultdict
 
 from ag_ui.core import AssistantMessage, FunctionCall, ToolCall, ToolMessage, UserMessage
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from naive import Replay
-
 from byline import signals as s
 from byline.attributor import Attributor
 from byline.events import TokenUsage, encode
 from byline.validator import Validator
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from naive import Replay
 
 KEYS = ["a", "b", "c"]
 OWNERS = st.sampled_from([None, *KEYS])
@@ -33,7 +32,9 @@ QUESTIONS = st.sampled_from(["q1", "q2", "q3"])
 HISTORY = [
     UserMessage(id="u1", role="user", content="hi"),
     AssistantMessage(
-        id="m1", role="assistant", tool_calls=[ToolCall(id="call_0", function=FunctionCall(name="f", arguments="{}"))]
+        id="m1",
+        role="assistant",
+        tool_calls=[ToolCall(id="call_0", function=FunctionCall(name="f", arguments="{}"))],
     ),
     AssistantMessage(
         id="old",
@@ -85,7 +86,9 @@ class AnyOrder(RuleBasedStateMachine):
         for at, tag in enumerate(ended):
             assert parents[tag] not in ended[:at], ended
 
-    @rule(key=st.sampled_from(KEYS), id_=IDS, name=NAMES, parent=OWNERS, caller=OWNERS, call=st.none() | CALLS)
+    @rule(
+        key=st.sampled_from(KEYS), id_=IDS, name=NAMES, parent=OWNERS, caller=OWNERS, call=st.none() | CALLS
+    )
     def opened(self, key, id_, name, parent, caller, call):
         spawned = None if call is None else s.CallRef(caller, call)
         self.send(s.Opened(key, name, id_, parent, spawned, metadata={"key": key}))
@@ -128,7 +131,11 @@ class AnyOrder(RuleBasedStateMachine):
     def result(self, owner, call, content):
         self.send(s.Result(owner, call, content))
 
-    @rule(owner=OWNERS, id_=st.sampled_from(["act", "m1", "call_0"]), content=st.dictionaries(WORDS, JSON, max_size=2))
+    @rule(
+        owner=OWNERS,
+        id_=st.sampled_from(["act", "m1", "call_0"]),
+        content=st.dictionaries(WORDS, JSON, max_size=2),
+    )
     def activity(self, owner, id_, content):
         self.send(s.Activity(owner, id_, "plan", content))
 
@@ -150,7 +157,9 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(owner=OWNERS, id_=QUESTIONS, call=st.none() | CALLS)
     def question(self, owner, id_, call):
-        self.send(s.Question(owner, id_, "approve", call=call, schema={"type": "object"}, metadata={"a": None}))
+        self.send(
+            s.Question(owner, id_, "approve", call=call, schema={"type": "object"}, metadata={"a": None})
+        )
 
     @rule(owner=OWNERS, value=JSON)
     def custom(self, owner, value):
@@ -179,15 +188,22 @@ class AnyOrder(RuleBasedStateMachine):
         assert '"subagentRunId":null' not in "".join(self.lines)
         tags = {None: None}
         for event in self.replay.announced:
-            tags[event.get("metadata", {}).get("byline", {}).get("key", event["name"])] = event["subagentRunId"]
+            tags[event.get("metadata", {}).get("byline", {}).get("key", event["name"])] = event[
+                "subagentRunId"
+            ]
         for key, reported in self.reported.items():
             assert self.replay.deltas[tags[key]] == reported
-            assert list(self.replay.messages[tags[key]].values()) == [t for t in self.texts[key].values() if t]
+            assert list(self.replay.messages[tags[key]].values()) == [
+                t for t in self.texts[key].values() if t
+            ]
         silent = set(self.replay.deltas) - {tags[key] for key in self.reported}
         assert all(not self.replay.deltas[tag] for tag in silent)
         assert set(self.replay.ended) == {event["subagentRunId"] for event in self.replay.announced}
         for line in self.lines:
-            assert "usage" not in json.loads(line) or json.loads(line)["type"] in ("RUN_FINISHED", "RUN_ERROR")
+            assert "usage" not in json.loads(line) or json.loads(line)["type"] in (
+                "RUN_FINISHED",
+                "RUN_ERROR",
+            )
 
 
 AnyOrder.TestCase.settings = settings(

@@ -132,7 +132,7 @@ def test_the_question_on_the_wire():
                 "required": ["decisions"],
             },
             "metadata": {
-                "langgraph": {"value": value},
+                "langgraph": {"raw": value},
                 "byline": {
                     "toolCalls": [
                         {

@@ -84,6 +84,13 @@ class Names:
             self.short[native] = f"{stem}{mark}{self.count[stem]}"
         return self.short[native]
 
+    def meet(self, event: BaseEvent) -> None:
+        """Name what `event` announces."""
+        if event.type is EventType.SUBAGENT_STARTED:
+            self.give(event.subagent_run_id, event.name, "#")
+        for one in getattr(getattr(event, "outcome", None), "interrupts", None) or ():
+            self.give(one.id, "i")
+
     def native(self, short: str) -> str:
         return next(native for native, given in self.short.items() if given == short)
 
@@ -127,9 +134,6 @@ class Trace:
         Messages are numbered owner by owner: the parent's, then the subagents' in the order of their names.
         """
         by: dict[str, list[str]] = {}
-        for event in self.events:
-            if event.type is EventType.SUBAGENT_STARTED:
-                self.names.give(event.subagent_run_id, event.name, "#")
         owners = [self.owner_of(event) for event in self.events]
         for owner in sorted(set(owners), key=lambda owner: (owner not in ("run", "main"), owner)):
             mine = [
@@ -175,7 +179,6 @@ class Trace:
             case "RUN_ERROR":
                 return f"run fails {e.get('code')}: {e['message']}" + self.account(e)
             case "SUBAGENT_STARTED":
-                self.names.give(who, e["name"], "#")
                 return f"{who} opens {self.opening(e)}"
             case "SUBAGENT_FINISHED":
                 if e.get("outcome", {}).get("type") == "suspended":
@@ -218,7 +221,6 @@ class Trace:
         if "pendingToolCallIds" in outcome:
             text += " pending " + ", ".join(outcome["pendingToolCallIds"])
         for one in outcome.get("interrupts", ()):
-            self.names.give(one["id"], "i")
             text += f" [{one['id']} {one.get('subagentRunId', 'main')} {one['reason']}"
             text += f" {one['message']!r}" if "message" in one else ""
             text += f" on {one['toolCallId']}" if "toolCallId" in one else ""
@@ -295,6 +297,8 @@ class Play:
             messages = [] if text is None else [{"id": f"u{self.runs}", "role": "user", "content": text}]
         if resume is not None:
             fields["resume"] = [self.answer(short, payload) for short, payload in resume.items()]
+        if "resume_entries" in fields:
+            fields["resume"] = fields.pop("resume_entries")
         wire = {"threadId": self.thread, "runId": f"r{self.runs}", "messages": messages, **fields}
         return RunAgentInput.model_validate(wire)
 
@@ -327,6 +331,7 @@ class Play:
         trace = Trace(self.names, run)
         async for event in run:
             trace.add(event)
+            self.names.meet(event)
         judge(trace.events)
         return trace
 
@@ -342,7 +347,8 @@ def judge(events: Iterable[BaseEvent]) -> None:
     validator = Validator("producer")
     findings = [finding for event in events for finding in validator.feed(event)]
     findings += validator.finish()
-    assert [f"{one.event} {one.rule}: {one.message}" for one in findings if one.level != "info"] == []
+    told = [f"{one.event} {one.rule}: {one.message}" for one in findings if one.level != "info"]
+    assert not told, told
 
 
 # ------------------------------------------------------------------ the cast

@@ -39,7 +39,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
 from . import _compat
-from ._content import parts_of, pieces
+from ._content import open_calls, parts_of, pieces
 from ._review import Action, review_of
 
 __all__ = ["Handler", "Scope"]
@@ -174,7 +174,8 @@ class Handler(BaseCallbackHandler):
         self._transparent: Final = transparent
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
-        self._unanswered: Final[dict[str | None, set[str]]] = {}
+        self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
+        self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
 
@@ -337,18 +338,22 @@ class Handler(BaseCallbackHandler):
         """A step is over: what its output says that no callback said, and the step itself."""
         owner = _owner(run)
         messages = list(_messages(outputs))
-        answers = [message for message in messages if isinstance(message, ToolMessage)]
-        if answers:
-            # Caught errors and refused calls end no tool run; their answer stands in the node's output only.  Calls
-            # of an earlier run are known by the node's input.
-            waiting = self._unanswered.get(owner, set()) | _unanswered(run.inputs)
-            for message in answers:
-                if message.tool_call_id in waiting:
-                    self._answer(owner, message.tool_call_id, message)
+        for message in messages:
+            if isinstance(message, ToolMessage) and self._waits(owner, message.tool_call_id, run.inputs):
+                # Caught errors and refused calls end no tool run; their answer stands in the node's output only.
+                self._answer(owner, message.tool_call_id, message)
         if not run.worked:
             self._said_without_a_model(owner, messages, run.inputs)
         if run.node is not None and not run.node.startswith("__"):
             self.sink.report(s.StepFinished(owner, run.node))
+
+    def _waits(self, owner: str | None, call: str, inputs: Any) -> bool:
+        """Return whether `call` is without an answer: made in this run, or in an earlier one that was suspended."""
+        if call in self._unanswered.get(owner, ()):
+            return True
+        if call in self._answered.get(owner, ()) or not isinstance(inputs, Mapping):
+            return False
+        return call in open_calls(list(_messages(inputs.get("state", inputs))))
 
     def _said_without_a_model(self, owner: str | None, messages: Sequence[BaseMessage], inputs: Any) -> None:
         """A node that ran neither a model nor a graph and returned a new AI message said it itself."""
@@ -442,6 +447,7 @@ class Handler(BaseCallbackHandler):
 
     def _answer(self, owner: str | None, call: str, output: Any) -> None:
         self._unanswered.get(owner, set()).discard(call)
+        self._answered.setdefault(owner, set()).add(call)
         content = output.content if isinstance(output, ToolMessage) else output
         if not isinstance(content, str | list):
             content = str(content)
@@ -577,6 +583,7 @@ class Handler(BaseCallbackHandler):
 
     def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
         self._unanswered.setdefault(model.owner, set()).add(id_)
+        self._answered.get(model.owner, set()).discard(id_)
         self.sink.report(s.Call(model.owner, run, id_, name))
 
     # --------------------------------------------------------------- custom
@@ -598,7 +605,7 @@ def question(
     """Return a LangGraph interrupt as a question.
 
     Its value is anything.  A mapping may name the protocol's fields, in either spelling, as it may under the
-    official bridge; the value itself always goes along in `metadata["langgraph"]["value"]`.  A review of tool calls
+    official bridge; the value itself always goes along in `metadata["langgraph"]["raw"]`.  A review of tool calls
     says more: which calls (of the asking agent's `messages`), and how to answer; `metadata["byline"]["toolCalls"]`
     lists them under their `public` ids, and `toolCallId` is the first.
     """
@@ -610,11 +617,12 @@ def question(
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", camel).lower()
         return fields.get(camel, fields.get(snake))
 
+    reason = fields.get("reason")
     message = value if isinstance(value, str) else fields.get("message")
     schema = field("responseSchema")
     expires = field("expiresAt")
     call = field("toolCallId") or call
-    metadata: dict[str, Any] = {"langgraph": {"value": value}}
+    metadata: dict[str, Any] = {"langgraph": {"raw": value}}
     if review is not None:
         message = message or review.message
         schema = schema or review.schema(getattr(interrupt, "response_schema", None))
@@ -623,7 +631,7 @@ def question(
     return s.Question(
         owner,
         str(interrupt.id),
-        str(fields.get("reason") or ("langgraph:interrupt" if review is None else "tool_call")),
+        str(reason or ("langgraph:interrupt" if review is None else "tool_call")),
         message=None if message is None else str(message),
         call=call,
         schema=schema if isinstance(schema, Mapping) else None,
@@ -714,16 +722,6 @@ def _messages(value: Any) -> Iterator[BaseMessage]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _messages(item)
-
-
-def _unanswered(inputs: Any) -> set[str]:
-    """Return the ids of the calls that a node was given to answer: one of its own, or those in its messages."""
-    messages = list(_messages(inputs))
-    calls = {str(call["id"]) for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
-    call = inputs.get("tool_call") if isinstance(inputs, Mapping) else None
-    if isinstance(call, Mapping):
-        calls.add(str(call.get("id")))
-    return calls - {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
 
 
 def _result(outputs: Any) -> Any:

@@ -22,7 +22,7 @@ from byline.events import Message, ResumeEntry, RunAgentInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
 
-from ._content import to_blocks
+from ._content import open_calls, to_blocks
 from ._review import Action, misfit, review_of
 
 __all__ = ["conversation", "graph_input", "new_messages", "resume_command"]
@@ -75,7 +75,7 @@ def is_functional(channels: Iterable[str]) -> bool:
 def new_messages(messages: Sequence[Message], thread: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return what `messages` add to a thread: user messages it does not have, answers to calls it waits for."""
     known = {message.id for message in thread}
-    waiting = _unanswered(thread)
+    waiting = open_calls(thread)
     fresh: list[BaseMessage] = []
     for message in messages:
         if message.role == "user" and message.id not in known and message.subagent_run_id is None:
@@ -155,16 +155,6 @@ def _refusal(action: Action) -> dict[str, Any]:
     """Return a decision against a call: to reject it, or to answer in its stead where rejecting is not allowed."""
     kind = "respond" if "reject" not in action.decisions and "respond" in action.decisions else "reject"
     return {"type": kind, "message": "The user cancelled."}
-
-
-def _unanswered(thread: Sequence[BaseMessage]) -> set[str]:
-    calls = {
-        str(call["id"])
-        for message in thread
-        if isinstance(message, AIMessage)
-        for call in [*message.tool_calls, *message.invalid_tool_calls]
-    }
-    return calls - {message.tool_call_id for message in thread if isinstance(message, ToolMessage)}
 
 
 def _to_langchain(message: Any, id_: str) -> BaseMessage:

@@ -1,6 +1,7 @@
 """One run of a LangGraph graph."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final, cast
 from uuid import uuid4
 
@@ -136,7 +137,13 @@ class GraphSession:
             self.native_input = graph_input(run_input, conversation(run_input.messages), graph.channels)
             return
         snapshot = await graph.aget_state(self._config)
-        pending = {str(one.id): one.value for one in snapshot.interrupts}
+        # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
+        pending = {
+            str(one.id): one.value
+            for task in snapshot.tasks
+            if task.result is None
+            for one in task.interrupts
+        }
         if run_input.resume:
             whose = self._whose(snapshot)
             self.native_input = resume_command(run_input.resume, pending, self.thread_id, whose)
@@ -166,18 +173,21 @@ class GraphSession:
             version="v2",
             **self._kwargs,
         )
-        async for part in stream:
-            if part["type"] == "custom":
-                self._custom(sink, handler, part)
-            elif part["type"] == "values" and not part["ns"]:
-                self._values(sink, part)
-                await sink.drained()  # the next superstep waits for the consumer, as it does without us
+        async with aclosing(
+            cast("AsyncGenerator[Any, None]", stream)
+        ):  # a cancelled run stops the graph at once
+            async for part in stream:
+                if part["type"] == "custom":
+                    self._custom(sink, handler, part)
+                elif part["type"] == "values" and not part["ns"]:
+                    self._values(sink, part)
+                    await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
 
     def _values(self, sink: Sink, part: Any) -> None:
         self.result = part["data"]
         for interrupt in part.get("interrupts") or ():
-            # Once, in a part of its own, as soon as it is raised: later parts of the same run list none.
+            # Every task that asks gives a part of its own, which lists its own question only.
             self._asked[str(interrupt.id)] = interrupt
             sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
         if isinstance(self.result, Mapping):
