@@ -428,6 +428,7 @@ class Attributor:
             return
         call.answered = True
         lane = self._lane(signal.owner)
+        self._complete(call)
         self._out.append(
             ToolCallResultEvent(
                 message_id=self._ids.claim(f"{call.id}:result"),
@@ -438,6 +439,17 @@ class Attributor:
                 timestamp=self._now(),
             )
         )
+
+    def _complete(self, call: ToolCall) -> None:
+        """End a call that is answered before its model was reported to be over: an answer means it was complete."""
+        for message in () if call.lane is None else call.lane.messages:
+            if call in message.calls:
+                del message.calls[call]
+                self._out.append(
+                    ToolCallEndEvent(
+                        tool_call_id=call.id, subagent_run_id=message.lane.id, timestamp=self._now()
+                    )
+                )
 
     # ------------------------------------------------- the rest of an owner
 
