@@ -30,7 +30,9 @@ _FORK_NOTE: Final = "(inherits your full conversation"
 def describe(graph: Any) -> TeamView:
     """Return the team behind `graph`; never runs it."""
     inspector = Inspector()
-    root = inspector.agent(graph, graph.name, kind="deep agent" if is_deep_agent(graph) else None)
+    root = inspector.agent(graph, graph.name)
+    if not any(agent.kind == "deep agent" or agent.via == "task" for agent, _ in root.walk()):
+        return langgraph.describe(graph)
     return TeamView("deepagents", version("deepagents"), root, tuple(dict.fromkeys(inspector.gaps)), LIMITS)
 
 
@@ -40,6 +42,12 @@ class Inspector(langgraph.Inspector):
     def __init__(self) -> None:
         super().__init__()
         self._forks: list[Any] = []  # their `task` tool only mirrors their parent's, and refuses
+
+    def agent(self, graph: Any, name: str, *, kind: str | None = None, **more: Any) -> AgentView:
+        """Return the view of one graph and of what it delegates to."""
+        return super().agent(
+            graph, name, kind=kind or ("deep agent" if is_deep_agent(graph) else None), **more
+        )
 
     def facts(self, graph: Any) -> dict[str, Fact]:
         """Return what is known of the agent that `graph` is."""

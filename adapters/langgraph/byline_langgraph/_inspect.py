@@ -191,6 +191,10 @@ class Inspector:
         }
         for name, inner in subgraphs.items():
             handed = name in taken_over
+            if name == "supervisor" and any(map(_hands_over_to, self.tools(inner).values())):
+                # What it does is done by the agent it is the head of.
+                yield self.agent(inner, name, kind="supervisor", via="node supervisor")
+                continue
             via = "hand-off" if handed else f"node {name}"
             contract = MODES["langgraph", "handoff" if handed else "subgraph"].metadata()
             if handed and "supervisor" in subgraphs:
@@ -217,6 +221,8 @@ _UNREAD: Final = object()
 
 def model_name(model: Any) -> str:
     """Return a model as `Class:name`, from its public attributes."""
+    steps = getattr(model, "steps", None)
+    model = steps[-1] if steps else model  # a prompt in front of it
     model = getattr(model, "bound", model)
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
     kind = type(model).__name__
