@@ -119,6 +119,7 @@ class Play(kit.Play):
     async def read(self, run: Any) -> Trace:
         trace = Trace(self.names, run)
         async for event in run:
+            self.names.meet(event)
             trace.add(event)
         kit.judge(trace.events)
         return trace

@@ -154,6 +154,7 @@ def test_a_run_that_is_stopped():
         run = play.agent.run(play.input())
         trace = Trace(play.names, run)
         async for event in run:
+            play.names.meet(event)
             trace.add(event)
             if getattr(event, "delta", "") == "word ":
                 await run.cancel()

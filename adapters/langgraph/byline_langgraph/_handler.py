@@ -631,7 +631,7 @@ def question(
     return s.Question(
         owner,
         str(interrupt.id),
-        str(reason or ("langgraph:interrupt" if review is None else "tool_call")),
+        str(reason) if reason is not None else "langgraph:interrupt" if review is None else "tool_call",
         message=None if message is None else str(message),
         call=call,
         schema=schema if isinstance(schema, Mapping) else None,

@@ -172,7 +172,7 @@ class GraphSession:
         who did what; that is the handler's alone.
         """
         handler = self.handler = self._observer(sink)
-        config = merge_configs(self._config, {"callbacks": [handler]})
+        config = merge_configs(self._theirs(), {"callbacks": [handler]})
         stream = self._bound.graph.astream(
             self.native_input,
             config,
@@ -195,6 +195,13 @@ class GraphSession:
                 if part["type"] == "values" and not part["ns"]:
                     await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
+
+    def _theirs(self) -> RunnableConfig:
+        """Return the caller's config, with the callbacks that plain LangGraph would call."""
+        bound = (self._bound.graph.config or {}).get("callbacks")
+        if bound is None or self._config.get("callbacks") or _compat.has("merged callbacks"):
+            return self._config
+        return merge_configs({"callbacks": bound}, self._config)
 
     def _values(self, sink: Sink, part: Any) -> None:
         self.result = part["data"]
