@@ -2,11 +2,8 @@
 
 from deepkit import compiled, deep, fork, sub
 from elsewhere import send
-from kit import agent, ask, model
-from langchain.agents import create_agent
+from kit import agent, model
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph_supervisor import create_supervisor
-from langgraph_swarm import create_handoff_tool, create_swarm
 
 REMOTE = {
     "name": "remote",
@@ -75,29 +72,7 @@ def roles():
     )
 
 
-def plain():
-    """A graph with an agent in a node, whose tool asks another."""
-    helper = agent("helper", "x")
-    lead = create_agent(model("x"), [ask(helper, "ask_helper"), send], name="lead", system_prompt="Lead.")
-    graph = StateGraph(MessagesState).add_node("lead", lead).add_node("tidy", lambda state: {})
-    return graph.add_edge(START, "lead").add_edge("lead", "tidy").compile(name="plain")
-
-
 def around():
     """A plain graph around a deep agent."""
     graph = StateGraph(MessagesState).add_node("shop", shop())
     return graph.add_edge(START, "shop").compile(name="around")
-
-
-def supervised():
-    team = [agent("alpha", "x"), agent("beta", "x", tools=[send])]
-    return create_supervisor(team, model=model("x"), prompt="Boss.").compile(name="supervised")
-
-
-def swarm():
-    def one(name, other):
-        return create_agent(model("x"), [create_handoff_tool(agent_name=other)], name=name)
-
-    return create_swarm([one("alpha", "beta"), one("beta", "alpha")], default_active_agent="alpha").compile(
-        name="swarm"
-    )

@@ -19,10 +19,6 @@ from deepkit import Play, caching, deep, fork, sub, task
 from kit import call
 from langchain_core.tools import tool
 
-PRIVATE_PROMPT = "  [private; as the agent was built; middleware may add to it]"
-SET = "  [private; a set: neither their order nor those with only tools or state can be read]"
-MODEL = "ScriptedModel:scripted  [private]"
-
 
 @pytest.fixture(autouse=True)
 def _adapters(monkeypatch):
@@ -40,11 +36,6 @@ def inspect(target, *options):
     return done.output
 
 
-def tree(output):
-    """The lines of the tree: without the version above it and what stands below it."""
-    return output.split("\n\n")[0].splitlines()[1:]
-
-
 def view(team, name):
     return next(agent for agent, _ in team.root.walk() if agent.name == name)
 
@@ -54,64 +45,6 @@ def advice(team, **options):
 
 
 # ------------------------------------------------------------------ the tree
-
-
-def test_a_plain_graph():
-    output = inspect("teams:plain()")
-    assert output.splitlines()[0] == f"langgraph {version('langgraph')}"
-    assert tree(output) == [
-        "plain  (graph)",
-        "│ nodes: lead, tidy  [public]",
-        "└─ lead  (agent)  via node lead",
-        "   │ contract: mode subgraph, context shared, interaction none, approvals true, returns onward",
-        f"   │ model: {MODEL}",
-        f"   │ prompt: Lead.{PRIVATE_PROMPT}",
-        "   │ tools: ask_helper, send  [private]",
-        f"   │ middleware: (none){SET}",
-        "   └─ helper  (agent)  via tool ask_helper",
-        "        contract: mode tool, context isolated, interaction none, approvals true, returns automatic, "
-        "concurrency parallel",
-        f"        model: {MODEL}",
-        f"        prompt: (none){PRIVATE_PROMPT}",
-        "        tools: (none)  [private]",
-        f"        middleware: (none){SET}",
-    ]
-
-
-def test_a_supervisor():
-    handoff = "contract: mode handoff, context shared, interaction full, approvals true, returns automatic, concurrency serial"
-    assert tree(inspect("teams:supervised()")) == [
-        "supervised  (graph)",
-        "│ nodes: supervisor, alpha, beta  [public]",
-        "├─ supervisor  (supervisor)  via node supervisor",
-        f"│    model: {MODEL}",
-        "│    prompt: [opaque: create_react_agent folds it into the model]",
-        "│    tools: transfer_to_alpha, transfer_to_beta  [public]",
-        "│    middleware: (none)  [public]",
-        "│    handoffs: alpha, beta  [public]",
-        "├─ alpha  (agent)  via hand-off",
-        f"│    {handoff}",
-        f"│    model: {MODEL}",
-        f"│    prompt: (none){PRIVATE_PROMPT}",
-        "│    tools: (none)  [private]",
-        f"│    middleware: (none){SET}",
-        "└─ beta  (agent)  via hand-off",
-        f"     {handoff}",
-        f"     model: {MODEL}",
-        f"     prompt: (none){PRIVATE_PROMPT}",
-        "     tools: send  [private]",
-        f"     middleware: (none){SET}",
-    ]
-
-
-def test_a_swarm():
-    team = describe(teams.swarm())
-    assert [
-        (one.name, one.via, one.contract["returns"], one.value("handoffs")) for one in team.root.members
-    ] == [
-        ("alpha", "hand-off", "manual", ["beta"]),
-        ("beta", "hand-off", "manual", ["alpha"]),
-    ]
 
 
 def test_a_deep_agent():
@@ -215,14 +148,6 @@ def test_as_json():
 
 
 # ------------------------------------------------------------- private paths
-
-
-@pytest.mark.parametrize("path", langgraph_private.PATHS)
-def test_every_private_path_of_langgraph_is_there(path):
-    graph = teams.shop()
-    if "static_model" in path:
-        graph = dict(teams.supervised().get_subgraphs())["supervisor"]
-    assert langgraph_private.read(path, graph) is not None
 
 
 @pytest.mark.parametrize("path", _private.PATHS)
