@@ -10,6 +10,7 @@ from byline.events import Message
 from byline.hooks import Plugins
 from byline_langgraph import _session as langgraph
 from byline_langgraph._compat import check as check_langgraph
+from byline_langgraph._handler import Handler
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command, StateSnapshot
 
@@ -41,6 +42,8 @@ def bind(target: Any, plugins: Plugins, **options: Any) -> langgraph.BoundGraph:
 class DeepGraph(langgraph.BoundGraph):
     """A graph in our hands; the options are those of LangGraph's."""
 
+    handler = TaskHandler
+
     @property
     def session(self) -> type["DeepSession"]:
         """The kind of a run."""
@@ -49,8 +52,6 @@ class DeepGraph(langgraph.BoundGraph):
 
 class DeepSession(langgraph.GraphSession):
     """Runs the graph once and reports what happens."""
-
-    handler: TaskHandler | None
 
     async def prepare(self) -> None:
         """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing can take."""
@@ -64,9 +65,10 @@ class DeepSession(langgraph.GraphSession):
             )
         await super().prepare()
 
-    def _observer(self, sink: Sink) -> TaskHandler:
-        handler = TaskHandler(sink, self._bound.transparent)
-        handler.resumes = isinstance(self.native_input, Command)
+    def _observer(self, sink: Sink) -> Handler:
+        handler = super()._observer(sink)
+        if isinstance(handler, TaskHandler):
+            handler.resumes = isinstance(self.native_input, Command)
         return handler
 
     def _whose(self, snapshot: StateSnapshot) -> Mapping[str, str]:
@@ -93,8 +95,7 @@ class DeepSession(langgraph.GraphSession):
         The state is the root's own, after its reducers; `task` says which keys a subagent wrote.  Where several
         wrote one mapping in the same step, each is credited with its own entries of it.
         """
-        handler = self.handler
-        written = [] if handler is None else handler.take_written()
+        written = self.handler.take_written() if isinstance(self.handler, TaskHandler) else []
         changed = {key for key in state if key not in before or state[key] != before[key]}
         told = dict(before)
         signals: list[s.Signal] = []
