@@ -286,7 +286,13 @@ class Play:
     """A target under attribution, and a client that talks with it on one thread."""
 
     def __init__(
-        self, target: Any, *, thread: str = "t", plugins: Iterable[Any] = (), **options: Any
+        self,
+        target: Any,
+        *,
+        thread: str = "t",
+        plugins: Iterable[Any] = (),
+        accepts: Iterable[str] = (),
+        **options: Any,
     ) -> None:
         options.setdefault("clock", None)
         # Without an installation there are no entry points, and the adapter has to be brought.

@@ -58,7 +58,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Scope:
     """What runs inside one graph: an invocation, the parent agent, or something transparent inside one of them."""
 
-    __slots__ = ("_handed", "_handoffs", "asked", "name", "ns", "outer", "owner", "transparent")
+    __slots__ = ("_handed", "_handoffs", "asked", "id", "name", "ns", "outer", "owner", "transparent")
 
     def __init__(
         self, outer: "Scope | None", owner: str | None, name: str, ns: str, *, transparent: bool
@@ -68,6 +68,7 @@ class Scope:
         self.name: Final = name
         self.ns: Final = ns
         self.transparent: Final = transparent
+        self.id = ""  # of an invocation: the same in every run
         self.asked = False  # whether one of its steps stopped with a question, which stops the graph
         self._handoffs: dict[str, s.CallRef] = {}  # by the node that control was handed to
         self._handed: dict[str, s.CallRef] = {}  # by the task that took it, for its retries
@@ -105,7 +106,6 @@ class _Run:
         "node",
         "ns",
         "parent",
-        "stable_id",
         "tools",
         "worked",
     )
@@ -122,7 +122,6 @@ class _Run:
         self.is_graph = False
         self.is_step = False
         self.node: str | None = None  # set for a step of a graph
-        self.stable_id = ""  # for the graph of an invocation
         self.call: str | None = None  # the tool call id, for a tool run
         self.inputs: Any = inputs
         self.tools: list[_Run] = []  # the open tool runs of a node
@@ -232,7 +231,7 @@ class Handler(BaseCallbackHandler):
         if run.node is not None:
             self._left_node(run, outputs)
         if run.is_graph and run.inside is not None and run.inside.outer is not None:
-            self._close(run, run.inside, outputs)
+            self._close(run.inside, outputs)
 
     @_guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -279,11 +278,11 @@ class Handler(BaseCallbackHandler):
             id_
         ):  # the caller answered the question itself: the same invocation goes on
             graph.inside = self._enter(Scope(outer, waiting.pop(0), name, own_ns, transparent=False))
-            graph.stable_id = id_
+            graph.inside.id = id_
             return
         owner = str(graph.id)
-        graph.stable_id = id_
         scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
+        scope.id = id_
         opened = s.Opened(
             owner,
             name,
@@ -350,14 +349,14 @@ class Handler(BaseCallbackHandler):
         known = answer if isinstance(answer, Mapping) else answer.metadata()
         return opened._replace(metadata={**(opened.metadata or {}), **known})
 
-    def _close(self, graph: _Run, scope: Scope, outputs: Any) -> None:
+    def _close(self, scope: Scope, outputs: Any) -> None:
         if scope.transparent:
             return
         owner = cast("str", scope.owner)
         if scope.asked:
             # A graph with a thread of its own keeps its question to itself and returns what it has.  It waits on its
             # thread, and only its caller can answer; whether it did, the end of the run will tell.
-            self._waiting.setdefault(graph.stable_id, []).append(owner)
+            self._waiting.setdefault(scope.id, []).append(owner)
         else:
             self.sink.report(s.Closed(owner, _result(outputs)))
 
