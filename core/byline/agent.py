@@ -38,6 +38,7 @@ __all__ = [
     "Session",
     "Sink",
     "VisibilityRule",
+    "adapter_of",
     "attribute",
     "in_order",
     "milliseconds",
@@ -389,14 +390,18 @@ def attribute(
     for name in [visibility] if isinstance(visibility, str) else visibility.values():
         if name not in _VISIBILITIES:
             raise InputError(f"visibility {name!r} is unknown: expected one of {', '.join(_VISIBILITIES)}")
-    adapters = in_order(known.collect("byline_adapters"))
+    adapter = adapter_of(target, known)
+    bound = adapter.bind(target, known, **options)
+    return Agent(target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock)
+
+
+def adapter_of(target: Any, plugins: Plugins) -> Adapter:
+    """Return the adapter that takes `target`; raises `NoAdapterError`."""
+    adapters = in_order(plugins.collect("byline_adapters"))
     for adapter in adapters:
         if adapter.takes(target):
-            bound = adapter.bind(target, known, **options)
-            return Agent(
-                target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock
-            )
-    raise NoAdapterError(_nobody(target, adapters, known))
+            return adapter
+    raise NoAdapterError(_nobody(target, adapters, plugins))
 
 
 def in_order(adapters: Iterable[Adapter]) -> list[Adapter]:
