@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .agent import Adapter, Run
     from .delegation import Contract
     from .ledger import Ledger
+    from .team_view import AgentView, Role
 
 __all__ = ["Candidate", "Demo", "Invocation", "Plugins", "Specs", "Visibility", "hookimpl", "hookspec"]
 
@@ -115,6 +116,10 @@ class Specs:
     @hookspec
     def byline_run_finished(self, run: "Run", ledger: "Ledger") -> None:
         """Watch a run end, with the book of all that it did; without `ledger` in the signature none is kept."""
+
+    @hookspec(firstresult=True)
+    def byline_role(self, agent: "AgentView") -> "Role | None":
+        """Return what a subagent is there for (`byline.team_view.ROLES`), for the advice on its team."""
 
     @hookspec
     def byline_demos(self) -> Sequence[Demo]:  # type: ignore[empty-body]

@@ -58,7 +58,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Scope:
     """What runs inside one graph: an invocation, the parent agent, or something transparent inside one of them."""
 
-    __slots__ = ("_handed", "_handoffs", "name", "ns", "outer", "owner", "transparent")
+    __slots__ = ("_handed", "_handoffs", "asked", "id", "name", "ns", "outer", "owner", "transparent")
 
     def __init__(
         self, outer: "Scope | None", owner: str | None, name: str, ns: str, *, transparent: bool
@@ -68,6 +68,8 @@ class Scope:
         self.name: Final = name
         self.ns: Final = ns
         self.transparent: Final = transparent
+        self.id = ""  # of an invocation: the same in every run
+        self.asked = False  # whether one of its steps stopped with a question, which stops the graph
         self._handoffs: dict[str, s.CallRef] = {}  # by the node that control was handed to
         self._handed: dict[str, s.CallRef] = {}  # by the task that took it, for its retries
 
@@ -99,6 +101,7 @@ class _Run:
         "inputs",
         "inside",
         "is_graph",
+        "is_step",
         "name",
         "node",
         "ns",
@@ -117,6 +120,7 @@ class _Run:
         self.ns: Final[str] = metadata.get("langgraph_checkpoint_ns") or ""
         self.inside: Scope | None = None if parent is None else parent.inside
         self.is_graph = False
+        self.is_step = False
         self.node: str | None = None  # set for a step of a graph
         self.call: str | None = None  # the tool call id, for a tool run
         self.inputs: Any = inputs
@@ -174,6 +178,9 @@ class Handler(BaseCallbackHandler):
         self._transparent: Final = transparent
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
+        self._waiting: Final[
+            dict[str, list[str]]
+        ] = {}  # owners that ended with a question of their own, by their id
         self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
         self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
@@ -206,10 +213,10 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         run = _Run(run_id, parent, kwargs.get("name") or "", metadata or {}, inputs)
-        is_step = any(tag.startswith(_STEP) for tag in tags or ())
-        if parent is not None and is_step and not parent.is_graph:
+        run.is_step = any(tag.startswith(_STEP) for tag in tags or ())
+        if parent is not None and run.is_step and not parent.is_graph:
             self._open(parent, run)
-        if parent is not None and (is_step or _is_pushed(run, parent, metadata or {})):
+        if parent is not None and (run.is_step or _is_pushed(run, parent, metadata or {})):
             run.inside = parent.inside
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
@@ -231,14 +238,18 @@ class Handler(BaseCallbackHandler):
         run = self._runs.pop(run_id, None)
         if run is None:
             return
+        scope = run.inside
         if isinstance(error, GraphInterrupt):
             self._asked(run, error)
+            if scope is not None and run.is_step:
+                scope.asked = True
         if run.node is not None:
             self._left_node(run, None)
-        scope = run.inside
         if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
             return
         if isinstance(error, GraphInterrupt):
+            if not _interrupts(error):  # a breakpoint, which asks nothing: the next run goes on from there
+                self.sink.report(s.Suspended(cast("str", scope.owner)))
             return  # suspended, if the question reaches the end of the run
         if isinstance(error, GraphBubbleUp):
             self.sink.report(s.Closed(cast("str", scope.owner)))  # control was handed on
@@ -262,12 +273,20 @@ class Handler(BaseCallbackHandler):
         if not self._is_subagent(graph, outer, tool, node, name):
             graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
             return
+        id_ = _stable_id(name, graph.ns, tool, own_ns)
+        if waiting := self._waiting.get(
+            id_
+        ):  # the caller answered the question itself: the same invocation goes on
+            graph.inside = self._enter(Scope(outer, waiting.pop(0), name, own_ns, transparent=False))
+            graph.inside.id = id_
+            return
         owner = str(graph.id)
         scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
+        scope.id = id_
         opened = s.Opened(
             owner,
             name,
-            id=_stable_id(name, graph.ns, tool, own_ns),
+            id=id_,
             parent=outer.owner,
             spawned_by=spawned or handed,
             metadata=self._describe(graph, outer, tool, handed),
@@ -331,8 +350,15 @@ class Handler(BaseCallbackHandler):
         return opened._replace(metadata={**(opened.metadata or {}), **known})
 
     def _close(self, scope: Scope, outputs: Any) -> None:
-        if not scope.transparent:
-            self.sink.report(s.Closed(cast("str", scope.owner), _result(outputs)))
+        if scope.transparent:
+            return
+        owner = cast("str", scope.owner)
+        if scope.asked:
+            # A graph with a thread of its own keeps its question to itself and returns what it has.  It waits on its
+            # thread, and only its caller can answer; whether it did, the end of the run will tell.
+            self._waiting.setdefault(scope.id, []).append(owner)
+        else:
+            self.sink.report(s.Closed(owner, _result(outputs)))
 
     def _left_node(self, run: _Run, outputs: Any) -> None:
         """A step is over: what its output says that no callback said, and the step itself."""
@@ -374,7 +400,7 @@ class Handler(BaseCallbackHandler):
 
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
         owner = _owner(run)
-        for interrupt in error.args[0] if error.args else ():
+        for interrupt in _interrupts(error):
             self.sink.report(
                 question(
                     owner,
@@ -479,7 +505,6 @@ class Handler(BaseCallbackHandler):
 
     on_llm_start = on_chat_model_start  # type: ignore[assignment]  # the prompts are of no interest
 
-    @_guarded
     def on_llm_new_token(
         self,
         token: Any,
@@ -488,9 +513,16 @@ class Handler(BaseCallbackHandler):
         run_id: UUID,
         **kwargs: Any,
     ) -> None:
+        # Called per token, so guarded by hand.  It needs no lock of its own: one model run is one sequence.
         model = self._models.get(run_id)
         if model is None or model.muted:
             return
+        try:
+            self._token(model, token, chunk)
+        except Exception as fault:
+            self.sink.fault("on_llm_new_token", fault)
+
+    def _token(self, model: _Model, token: Any, chunk: GenerationChunk | ChatGenerationChunk | None) -> None:
         if not isinstance(chunk, ChatGenerationChunk):
             self._say(model, model.message, token)
             return
@@ -592,6 +624,10 @@ class Handler(BaseCallbackHandler):
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
         self.sink.report(s.Custom(None if run is None else _owner(run), name, data))
+
+
+def _interrupts(error: GraphInterrupt) -> Sequence[Any]:
+    return error.args[0] if error.args else ()
 
 
 def question(
@@ -722,16 +758,6 @@ def _messages(value: Any) -> Iterator[BaseMessage]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _messages(item)
-
-
-def _unanswered(inputs: Any) -> set[str]:
-    """Return the ids of the calls that a node was given to answer: one of its own, or those in its messages."""
-    messages = list(_messages(inputs))
-    calls = {str(call["id"]) for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
-    call = inputs.get("tool_call") if isinstance(inputs, Mapping) else None
-    if isinstance(call, Mapping):
-        calls.add(str(call.get("id")))
-    return calls - {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
 
 
 def _result(outputs: Any) -> Any:
