@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import json
 import subprocess
 import sys
 
@@ -328,9 +327,11 @@ def team():
     helper = agent("helper", Say("hello"))
     turns = iter(
         [
-            Say("first", calls=[("c2", "checker", {"request": "x"}), ("c3", "tool", {"request": "x"})], usage=(3, 4)),
+            Say("first", calls=[("c2", "checker", {"request": "x"})], usage=(3, 4)),
+            Say("second", calls=[("c3", "tool", {"request": "x"})], usage=(3, 4)),
             Say(calls=[("c1", "booker", {"request": "x"})]),
             Say(calls=[("c4", "transfer_to_agent", {"agent_name": "helper"})]),
+            Say("the root again"),  # before 2.7 the words after a task go to the root
         ]
     )
     root = agent("root", sub_agents=[booker, checker, helper], tools=[AgentTool(tool)])
@@ -477,13 +478,57 @@ async def test_the_demo():
     from byline_adk._demo import demo
 
     found = demo()
-    target = attribute(found.build(), clock=None)
+    target = attribute(found.build(), clock=None, run_config=AT_ONCE)
     run_input = found.first()
     events = []
     while run_input is not None:
         more = await collect(target.run(run_input))
         events += more
-        outcome = more[-1].outcome
-        run_input = found.answer(run_input, getattr(outcome, "interrupts", None) or [])
-    lines = [line for line in show(events) if "'" not in line or "->" in line]
-    assert lines == json.loads(json.dumps(lines))
+        run_input = found.answer(run_input, getattr(more[-1].outcome, "interrupts", None) or [])
+    assert show(events) == [
+        "-| RUN",
+        "-| says m1",
+        "-| m1 'First the weather.'",
+        "-| said m1",
+        "-| calls call_checker weather_checker in m1",
+        '-| call_checker {"request": "Lisbon in May"}',
+        "-| called call_checker",
+        "-| + call_checker weather_checker (single_turn) by call_checker",
+        "call_checker| calls call_weather get_weather in m2",
+        'call_checker| call_weather {"city": "Lisbon", "month": "May"}',
+        "call_checker| called call_weather",
+        'call_checker| call_weather -> \'{"city": "Lisbon", "month": "May", "high": 22, "low": 14, "sky": "mostly sunny"}\'',
+        "call_checker| says m3",
+        "call_checker| m3 'Mostly sunny in May, 14 to 22 degrees: pack a light jacket.'",
+        "call_checker| said m3",
+        "call_checker| .",
+        "-| call_checker -> 'Mostly sunny in May, 14 to 22 degrees: pack a light jacket.'",
+        "-| says m4",
+        "-| m4 'Now the flight.'",
+        "-| said m4",
+        "-| calls call_booker flight_booker in m4",
+        '-| call_booker {"origin": "ICN", "destination": "LIS", "date": "2027-05-14"}',
+        "-| called call_booker",
+        "-| + call_booker flight_booker (task) by call_booker",
+        "call_booker| calls call_search search_flights in m5",
+        'call_booker| call_search {"origin": "ICN", "destination": "LIS", "date": "2027-05-14"}',
+        "call_booker| called call_search",
+        'call_booker| call_search -> \'{"route": "ICN-LIS", "date": "2027-05-14", "flights": [{"id": "KE 921", "departs": "09:40"}, {"id": "TP 1080", "departs": "21:15"}]}\'',
+        "call_booker| says m6",
+        "call_booker| m6 'There is one in the morning and one in the evening. Which one, and where do you like to sit?'",
+        "call_booker| said m6",
+        "call_booker| ~",
+        "-| RUN SUCCESS pending call_booker",
+        "-| RUN",
+        "-| + call_booker flight_booker (task) by call_booker",
+        "call_booker| calls call_book book_flight in m7",
+        'call_booker| call_book {"flight": "KE 921", "seat": "32A"}',
+        "call_booker| called call_book",
+        'call_booker| call_book -> \'{"confirmation": "Q7LX2M", "flight": "KE 921", "seat": "32A", "price_eur": 840}\'',
+        'call_booker| . {"flight": "KE 921", "seat": "32A", "price_eur": 840}',
+        '-| call_booker -> \'{"flight": "KE 921", "seat": "32A", "price_eur": 840}\'',
+        "-| says m8",
+        "-| m8 'All set: sunny days in Lisbon, and seat 32A on KE 921 in the morning.'",
+        "-| said m8",
+        "-| RUN SUCCESS",
+    ]

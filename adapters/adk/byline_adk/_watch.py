@@ -61,9 +61,9 @@ class Watch:
         self.result: Any = s.ABSENT
         self._say: Final[Callable[[s.Signal], None]] = sink.report
         self._frames: Final[dict[int, tuple[Any, Invocation]]] = {}
-        self._speakers: Final[dict[int, tuple[Any, Invocation]]] = {}
-        self._voices: Final[dict[Invocation, int]] = {}
-        self._stamped: Final[dict[str, Invocation]] = {}
+        self._speakers: Final[dict[int | str, tuple[Invocation, Any]]] = {}
+        self._marks: Final[dict[Invocation, int | str]] = {}
+        self._to_stamp: Final[set[Invocation]] = set()
         self._by_key: Final[dict[str, Invocation]] = {}
         self._streams: Final[dict[str, _Said]] = {}
         self._spawns: Final[dict[ToolUse, Spawn]] = {}
@@ -117,26 +117,33 @@ class Watch:
             return
         one.speaking = True
         one.model = model
-        actions = ctx._event_actions  # noqa: SLF001 - the answer's events carry this very object
-        self._speakers.pop(self._voices.get(one, 0), None)
-        self._voices[one] = id(actions)
-        self._speakers[id(actions)] = (actions, one)
+        if self._stamps:
+            self._to_stamp.add(one)
+        else:
+            actions = ctx._event_actions  # noqa: SLF001 - the answer's events carry this very object
+            self._speaks(one, id(actions), actions)
 
     def stamp(self, ctx: Any, response: Any) -> None:
-        """Write on an answer whose it is, where its events do not share their actions."""
+        """Write on the first piece of an answer whose it is, where its events do not share their actions."""
         one = self._frame(ctx) or HERE.get()
-        if one is not None:
-            key = one.key or ""
-            self._by_key[key] = one
-            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: key}
+        if one in self._to_stamp:
+            self._to_stamp.remove(one)
+            self._by_key[one.key or ""] = one
+            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: one.key or ""}
 
     def unstamp(self, event: Any) -> None:
-        """Take the stamp off again before the event is stored."""
+        """Take the stamp off again before the event is stored; the rest of the answer has the event's id."""
         metadata = event.custom_metadata
         if metadata and STAMP in metadata:
             rest = {key: value for key, value in metadata.items() if key != STAMP}
-            self._stamped[event.id] = self._by_key[metadata[STAMP]]
+            self._speaks(self._by_key[metadata[STAMP]], event.id)
             event.custom_metadata = rest or None
+
+    def _speaks(self, one: Invocation, mark: int | str, held: Any = None) -> None:
+        """Remember by which mark the events of the model run that `one` began last are known."""
+        self._speakers.pop(self._marks.get(one, ""), None)
+        self._marks[one] = mark
+        self._speakers[mark] = (one, held)  # what is held keeps its id
 
     def begin_tool(self, tool: Any, ctx: Any) -> None:
         """Note that a call is at work: the agent that begins inside was spawned by it."""
@@ -210,10 +217,8 @@ class Watch:
 
     def _speaker(self, event: Any) -> Invocation | None:
         """Return whose model said it; `None` for what no model said."""
-        if self._stamps:
-            return self._stamped.get(event.id)
-        known = self._speakers.get(id(event.actions))
-        return None if known is None else known[1]
+        known = self._speakers.get(event.id if self._stamps else id(event.actions))
+        return None if known is None else known[0]
 
     def _owner(self, event: Any) -> Invocation:
         owner = self._speaker(event)
@@ -227,8 +232,10 @@ class Watch:
         said = event.content
         if not said or not said.parts:
             return
-        owner = self._owner(event)
-        key, run = owner.key, event.id
+        run = event.id
+        known = self._speakers.get(run if self._stamps else id(event.actions))
+        owner = self._owner(event) if known is None or not known[0].opened else known[0]
+        key = owner.key
         stream = self._streams.get(run)
         if stream is None:
             stream = self._streams[run] = _Said()
@@ -259,7 +266,6 @@ class Watch:
 
     def _whole(self, event: Any, *, stored: bool) -> None:
         speaker = self._speaker(event)
-        self._stamped.pop(event.id, None)
         failed = bool(event.error_code) and not event.content
         if event.error_code == _ABORTED:
             self._aborted = True
