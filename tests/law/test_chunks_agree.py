@@ -37,7 +37,7 @@ def test_the_examples(path):
 
 
 TAGS = st.sampled_from([None, None, "s1", "s2"])
-IDS = st.sampled_from([None, None, "m1", "m2", "m3", "parent"])
+IDS = st.sampled_from([None, None, "m1", "m2", "m3"])
 
 
 @st.composite
