@@ -324,6 +324,7 @@ class Conversation:
         self._end_items(place)
 
     def _snapshot(self, event: Wire, place: Place) -> None:
+        _check_calls(event["messages"])
         snapshot = {wire["id"]: wire for wire in event["messages"]}
         kept_roles = {"activity", "reasoning"} - {wire["role"] for wire in event["messages"]}
         owners = {wire.get(_TAG) for wire in event["messages"]}
@@ -430,6 +431,17 @@ class Conversation:
         "MESSAGES_SNAPSHOT": _snapshot,
     }
     """What each event does to the messages; every other event leaves them alone."""
+
+
+def _check_calls(messages: Iterable[Wire]) -> None:
+    """Raise `RejectedError` when one call is in the messages of two owners."""
+    owners: dict[str, str | None] = {}
+    for wire in messages:
+        for call in wire.get("toolCalls", ()):
+            owner = owners.setdefault(call["id"], wire.get(_TAG))
+            if owner != wire.get(_TAG):
+                said = f"tool call {shown(call['id'])} is in messages of {_who(owner)} and of {_who(wire.get(_TAG))}"
+                raise RejectedError("call-message-owner", said)
 
 
 def _key(event: Wire) -> tuple[str, str]:
