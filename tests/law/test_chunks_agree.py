@@ -3,12 +3,11 @@
 import json
 
 import pytest
+from byline.chunks import ChunkError, Expander
+from byline.validator import Validator
 from hypothesis import given
 from hypothesis import strategies as st
 from wire import DATA
-
-from byline.chunks import ChunkError, Expander
-from byline.validator import Validator
 
 CHUNKED = sorted(path for path in DATA.glob("*/*.jsonl") if b"_CHUNK" in path.read_bytes())
 LANES = {"chunk-first", "chunk-ambiguous", "chunk-repeat", "chunk-mixed"}
@@ -33,7 +32,9 @@ def test_the_examples(path):
     except ChunkError:
         assert set(errors(events)) & (LANES | {"text-owner", "reasoning-owner"})
         return
-    assert errors(written_out) == [rule if rule != "chunk-mixed" else errors(written_out)[0] for rule in errors(events)]
+    assert errors(written_out) == [
+        rule if rule != "chunk-mixed" else errors(written_out)[0] for rule in errors(events)
+    ]
 
 
 TAGS = st.sampled_from([None, None, "s1", "s2"])
@@ -52,11 +53,18 @@ def streams(draw):
         event = {
             "text": {"type": "TEXT_MESSAGE_CHUNK", "messageId": id_ and "t" + id_, "delta": "x"},
             "reasoning": {"type": "REASONING_MESSAGE_CHUNK", "messageId": id_ and "g" + id_, "delta": "x"},
-            "call": {"type": "TOOL_CALL_CHUNK", "toolCallId": id_ and "c" + id_, "toolCallName": id_ and "f", "delta": "x"},
+            "call": {
+                "type": "TOOL_CALL_CHUNK",
+                "toolCallId": id_ and "c" + id_,
+                "toolCallName": id_ and "f",
+                "delta": "x",
+            },
             "custom": {"type": "CUSTOM", "name": "a.b", "value": 1},
             "raw": {"type": "RAW", "event": 1},
         }[what]
-        events.append({key: value for key, value in {**event, "subagentRunId": tag}.items() if value is not None})
+        events.append(
+            {key: value for key, value in {**event, "subagentRunId": tag}.items() if value is not None}
+        )
     return [*events, {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}]
 
 
@@ -67,7 +75,9 @@ def test_any_chunks(events):
     for event in events:
         ours = [finding.rule for finding in judge.feed(event) if finding.level == "error"]
         try:
-            theirs = [one.rule for part in expander.feed(event) for one in parts.feed(part) if one.level == "error"]
+            theirs = [
+                one.rule for part in expander.feed(event) for one in parts.feed(part) if one.level == "error"
+            ]
         except ChunkError:
             assert ours
             return
