@@ -14,7 +14,7 @@ import importlib.util
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from pydantic import ValidationError
 
@@ -24,8 +24,10 @@ from .channel import Channel
 from .errors import InputError, NoAdapterError
 from .events import BaseEvent, Message, RunAgentInput, SubagentStartedEvent
 from .hooks import Invocation, Plugins, Visibility
-from .ledger import Ledger
 from .visibility import Lens
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
 
 __all__ = [
     "Adapter",
@@ -165,7 +167,8 @@ class Sink:
                     _log.warning("observer %r failed and is not called again", observer, exc_info=True)
                     self._observers = [other for other in self._observers if other is not observer]
                     break
-        self._channel.put(seen for event in events if (seen := self._lens.see(event)) is not None)
+        see = self._lens.see
+        self._channel.put([seen for event in events if (seen := see(event)) is not None])
 
 
 class Run:
@@ -245,7 +248,7 @@ class Run:
             clock=self._clock,
         )
         channel: Channel[BaseEvent] = Channel()
-        ledger = Ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
+        ledger = _ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
         observers = self._observers if ledger is None else (*self._observers, ledger.feed)
         sink = Sink(attributor, channel, Lens(self._how_to_show), observers, self._plugins)
         self._plugins.ask("byline_run_started", run=self)
@@ -258,6 +261,8 @@ class Run:
                 except StopAsyncIteration:
                     break
                 yield event
+                for event in channel.waiting():
+                    yield event
         finally:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"
@@ -421,6 +426,12 @@ def _nobody(target: object, adapters: Sequence[Adapter], plugins: Plugins) -> st
     if not adapters:
         parts.append("install one, for example: pip install 'byline[langgraph]'")
     return "; ".join(parts)
+
+
+def _ledger() -> "Ledger":
+    from .ledger import Ledger  # with its validator the heaviest import here, and few watchers ask for it
+
+    return Ledger()
 
 
 def _installed(module: str) -> bool:

@@ -25,12 +25,16 @@ def test_a_bad_stream_fails_with_what_a_reader_needs():
         assert_attributed(ILLEGAL)
     assert str(error.value).splitlines() == [
         "the stream breaks the law (producer profile, 1 finding):",
-        "error text-owner, event 4 /subagentRunId: TEXT_MESSAGE_CONTENT of text message 'm1' is tagged subagent 's2', "
-        "but event 3 opened it for subagent 's1'",
+        (
+            "error text-owner, event 4 /subagentRunId: TEXT_MESSAGE_CONTENT of text message 'm1' is tagged subagent 's2', "
+            "but event 3 opened it for subagent 's1'"
+        ),
         '    3: {"type":"TEXT_MESSAGE_START","messageId":"m1","role":"assistant","subagentRunId":"s1"}',
         '    4: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"Paris","subagentRunId":"s2"}',
-        "    the text: TEXT_MESSAGE_CONTENT, TEXT_MESSAGE_END and a reopening start MUST NOT carry a subagentRunId that "
-        "disagrees with the message's opener; they MAY omit it.",
+        (
+            "    the text: TEXT_MESSAGE_CONTENT, TEXT_MESSAGE_END and a reopening start MUST NOT carry a subagentRunId that "
+            "disagrees with the message's opener; they MAY omit it."
+        ),
         "    to mend:  tag the event as the opener is tagged, or leave the tag out",
     ]
 
@@ -122,9 +126,9 @@ def test_the_fixture_fails_the_test_and_not_its_teardown(pytester, plugin, monke
             "FAILED .*::test_bad - AssertionError: the stream breaks the law.*",
             "FAILED .*::test_bad_and_failing - AssertionError: its own failure",
             "FAILED .*::test_marked - AssertionError: the stream breaks the law.*",
-            "E .*error step-left-open, event 2: .*",
-            "E .*warning custom-name, event 2 /name: .*",
-            "E .*error run-truncated, at the end: .*",
+            ".*error step-left-open, event 2: .*",
+            ".*warning custom-name, event 2 /name: .*",
+            ".*error run-truncated, at the end: .*",
         ]
     )
 

@@ -295,3 +295,17 @@ def test_results_of_chunked_calls_need_no_end():
     chunk = {"type": "TOOL_CALL_CHUNK", "toolCallId": "c1", "toolCallName": "f", "subagentRunId": "s1"}
     result = {"type": "TOOL_CALL_RESULT", "messageId": "m1", "toolCallId": "c1", "content": "x"}
     assert said(STARTED, chunk, result, FINISHED) == []
+
+
+def test_an_empty_id_is_an_id():
+    chunk = {"type": "TEXT_MESSAGE_CHUNK", "delta": "x"}
+    assert said(STARTED, {**chunk, "messageId": ""}, chunk, {**chunk, "messageId": ""}, FINISHED) == []
+    assert said(STARTED, start("", ""), content("", ""), end(""), FINISHED) == []
+    assert said(STARTED, start("", ""), content("", "s1"), end(""), FINISHED) == [("text-owner", 2)]
+
+
+def test_long_ids_of_chunks_are_ids_too():
+    chunk = {"type": "TEXT_MESSAGE_CHUNK", "delta": "x", "messageId": "m" * 500, "subagentRunId": "s" * 500}
+    assert said(STARTED, chunk, chunk, FINISHED) == []
+    assert said(STARTED, chunk, {**chunk, "subagentRunId": "s" * 501}, FINISHED) == [("text-owner", 2)]
+    assert said(STARTED, chunk, {**chunk, "messageId": "m" * 501}, FINISHED) == []

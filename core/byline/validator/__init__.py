@@ -15,6 +15,7 @@ after RUN_ERROR.  An event goes through the strict reader and then to the one ha
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from pydantic_core import from_json
@@ -26,7 +27,7 @@ from byline.validator._book import REASONING, TEXT, Book, Finding
 from byline.validator._documents import Documents
 from byline.validator._invocations import Invocations
 from byline.validator._items import Calls, Messages, Spans, Steps, encrypted_value
-from byline.validator._lanes import Lanes
+from byline.validator._lanes import CLOSES, Lanes
 from byline.validator._malformed import judge, mute, remainder
 from byline.validator._runs import Runs
 
@@ -108,18 +109,18 @@ class Validator:
             "TEXT_MESSAGE_START": text.start,
             "TEXT_MESSAGE_CONTENT": text.carry_on,
             "TEXT_MESSAGE_END": text.end,
-            "TEXT_MESSAGE_CHUNK": lanes.text,
+            "TEXT_MESSAGE_CHUNK": partial(lanes.chunk, text),
             "REASONING_START": spans.start,
             "REASONING_END": spans.end,
             "REASONING_MESSAGE_START": reasoning.start,
             "REASONING_MESSAGE_CONTENT": reasoning.carry_on,
             "REASONING_MESSAGE_END": reasoning.end,
-            "REASONING_MESSAGE_CHUNK": lanes.reasoning,
-            "REASONING_ENCRYPTED_VALUE": lambda event: encrypted_value(book, event),
+            "REASONING_MESSAGE_CHUNK": partial(lanes.chunk, reasoning),
+            "REASONING_ENCRYPTED_VALUE": partial(encrypted_value, book),
             "TOOL_CALL_START": calls.start,
             "TOOL_CALL_ARGS": calls.carry_on,
             "TOOL_CALL_END": calls.end,
-            "TOOL_CALL_CHUNK": lanes.call,
+            "TOOL_CALL_CHUNK": partial(lanes.chunk, calls),
             "TOOL_CALL_RESULT": calls.result,
             "STEP_STARTED": steps.start,
             "STEP_FINISHED": steps.finish,
@@ -164,7 +165,7 @@ class Validator:
         except (ValueError, TypeError, LookupError):  # not bytes or str, no JSON, no object, no such type
             good = False
         if good:
-            if self._lanes:
+            if self._lanes and type_ in CLOSES:
                 self._before(known)
             self._table[type_](known)
         else:
@@ -206,7 +207,7 @@ class Validator:
         kept = remainder(book, document, found)
         if kept is None:
             return
-        if self._lanes:
+        if self._lanes and kept["type"] in CLOSES:
             self._before(kept)
         if quiet:
             mute(book, kept)
