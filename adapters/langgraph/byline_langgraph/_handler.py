@@ -39,6 +39,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
 from . import _compat
+from ._bridge import PREDICT_STATE, predicts, quiet, spelled_out
 from ._content import open_calls, parts_of, pieces
 from ._review import Action, review_of
 
@@ -131,13 +132,26 @@ class _Run:
 class _Model:
     """One model run while it is open."""
 
-    __slots__ = ("calls", "held", "media", "message", "metadata", "muted", "owner", "said")
+    __slots__ = (
+        "calls",
+        "held",
+        "media",
+        "message",
+        "metadata",
+        "muted",
+        "no_calls",
+        "no_text",
+        "owner",
+        "said",
+    )
 
     def __init__(self, run_id: UUID, owner: str | None, metadata: Mapping[str, Any], *, muted: bool) -> None:
         self.owner: Final = owner
         self.message: Final = f"lc_run--{run_id}"
         self.metadata: Final = metadata
         self.muted: Final = muted
+        self.no_text: Final = quiet(metadata, "messages")
+        self.no_calls: Final = quiet(metadata, "tool-calls")
         self.said = False
         self.media = 0
         self.calls: dict[Any, str] = {}  # by the chunk's index
@@ -176,6 +190,9 @@ class Handler(BaseCallbackHandler):
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
         self._transparent: Final = transparent
+        self.state_was_set = False
+        """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
+        self._quiet: Final[set[tuple[str | None, str]]] = set()  # calls that the app keeps from the stream
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
         self._waiting: Final[
@@ -268,6 +285,7 @@ class Handler(BaseCallbackHandler):
             return
         tool, node = _between(graph)
         spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
+        spawned = None if spawned in self._quiet else spawned  # a call that is not shown leads nowhere
         handed = outer.handed_to(node, graph.ns) if tool is None else None
         name = _name(graph, tool, node)
         if not self._is_subagent(graph, outer, tool, node, name):
@@ -473,6 +491,8 @@ class Handler(BaseCallbackHandler):
 
     def _answer(self, owner: str | None, call: str, output: Any) -> None:
         self._unanswered.get(owner, set()).discard(call)
+        if (owner, call) in self._quiet:
+            return
         self._answered.setdefault(owner, set()).add(call)
         content = output.content if isinstance(output, ToolMessage) else output
         if not isinstance(content, str | list):
@@ -529,7 +549,7 @@ class Handler(BaseCallbackHandler):
         message = chunk.message
         content = message.content
         if isinstance(content, str) and not message.additional_kwargs:
-            if content:
+            if content and not model.no_text:
                 model.said = True
                 self.sink.report(s.Text(model.owner, model.message, content))
         else:
@@ -571,7 +591,7 @@ class Handler(BaseCallbackHandler):
         self, model: _Model, run: str, content: Any, additional: Mapping[str, Any] | None = None
     ) -> None:
         for kind, value in pieces(content, additional):
-            if not value:
+            if not value or model.no_text:
                 continue
             if kind == "text":
                 model.said = True
@@ -588,6 +608,9 @@ class Handler(BaseCallbackHandler):
         """Say what of a finished answer was not streamed: all of it, or the calls that came only with the end."""
         if not model.said:
             self._say(model, run, message.content, message.additional_kwargs)
+        if model.no_calls:
+            self._quiet.update((model.owner, str(call["id"])) for call in message.tool_calls)
+            return
         started = set(model.calls.values())
         for index, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
             id_ = call["id"] or f"{run}:call-{index}"
@@ -600,6 +623,8 @@ class Handler(BaseCallbackHandler):
 
     def _call_chunk(self, model: _Model, part: Mapping[str, Any]) -> None:
         """One piece of a tool call: the first names it, the others are told by their index."""
+        if model.no_calls:
+            return
         index, text = part.get("index"), part.get("args") or ""
         if part.get("name") and (part.get("id") or index not in model.calls):
             id_ = part.get("id") or f"{model.message}:call-{len(model.calls)}"
@@ -616,6 +641,9 @@ class Handler(BaseCallbackHandler):
     def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
         self._unanswered.setdefault(model.owner, set()).add(id_)
         self._answered.get(model.owner, set()).discard(id_)
+        predicted = predicts(model.metadata, name)
+        if predicted is not None:
+            self.sink.report(s.Custom(model.owner, PREDICT_STATE, predicted))
         self.sink.report(s.Call(model.owner, run, id_, name))
 
     # --------------------------------------------------------------- custom
@@ -623,7 +651,11 @@ class Handler(BaseCallbackHandler):
     @_guarded
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
-        self.sink.report(s.Custom(None if run is None else _owner(run), name, data))
+        owner = None if run is None else _owner(run)
+        for signal in spelled_out(owner, name, data):
+            self.sink.report(signal)
+            self.state_was_set = self.state_was_set or isinstance(signal, s.StateIs)
+        self.sink.report(s.Custom(owner, name, data))
 
 
 def _interrupts(error: GraphInterrupt) -> Sequence[Any]:

@@ -233,10 +233,13 @@ class GraphSession:
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
             before = self._state or {}
-            if state != before:
+            replaced = self.handler is not None and self.handler.state_was_set
+            if replaced or state != before:
                 self._state = state
-                for signal in self._changes(before, state):
+                for signal in [s.StateIs(None, state)] if replaced else self._changes(before, state):
                     sink.report(signal)
+            if self.handler is not None:
+                self.handler.state_was_set = False
 
     def _observer(self, sink: Sink) -> Handler:
         return self._bound.handler(sink, self._bound.transparent)
