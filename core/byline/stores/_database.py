@@ -11,11 +11,12 @@ Measured, and what this module rests on:
 """
 
 import os
+import sqlite3
 import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
@@ -91,13 +92,15 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Enter a transaction that sees one state of the database and changes nothing."""
-        with self._named_faults(), self._ready().connect() as connection:
-            options: dict[str, Any] = {_READING: True}
-            if not self.is_sqlite:
-                options["isolation_level"] = "REPEATABLE READ"
-            connection = connection.execution_options(**options)
-            with connection.begin():
-                yield connection
+        options: dict[str, Any] = {_READING: True}
+        if not self.is_sqlite:
+            options["isolation_level"] = "REPEATABLE READ"
+        with (
+            self._named_faults(),
+            self._ready().connect().execution_options(**options) as connection,
+            connection.begin(),
+        ):
+            yield connection
 
     def share(self, connection: Connection) -> None:
         """Let other writers go on, but nobody who wants to be alone; for the rest of the transaction."""
@@ -168,24 +171,22 @@ class Database:
     def _to_wal(self, engine: Engine) -> None:
         until = time.monotonic() + self._timeout
         while True:
-            raw = engine.raw_connection()
             try:
-                mode = raw.driver_connection.execute("PRAGMA journal_mode").fetchone()[0]  # type: ignore[union-attr]
-                if mode != "wal":
-                    raw.driver_connection.execute("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
-                return
-            except engine.dialect.dbapi.OperationalError:  # type: ignore[union-attr]
+                with closing(engine.raw_connection()) as raw:
+                    raw.cursor().execute(
+                        "PRAGMA journal_mode = WAL"
+                    )  # nothing happens where it is that already
+                break
+            except sqlite3.OperationalError:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.01)
-            finally:
-                raw.close()
 
     @contextmanager
     def _named_faults(self) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, UnicodeError) as fault:
+        except (SQLAlchemyError, sqlite3.Error, UnicodeError) as fault:
             place = self._url.render_as_string(hide_password=True)
             cause = fault.__cause__ if isinstance(fault, OperationalError) and fault.__cause__ else fault
             reason = " ".join(str(cause).split())[:300]

@@ -8,14 +8,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, LargeBinary, MetaData, Table, Text, and_
-from sqlalchemy import delete, exists, func, insert, literal, select, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    and_,
+    delete,
+    exists,
+    func,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
-from byline.errors import StoreError
 from byline.artifacts import Artifact, ArtifactFact, Counts
+from byline.errors import StoreError
 from byline.grants import FORGET_AFTER
 from byline.team import AgentRecord, TeamChange
+
 from ._database import Database
 
 __all__ = ["SqlArtifacts", "SqlGrants", "SqlStore", "SqlTeams"]
