@@ -51,7 +51,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key with its name: a shared secret (`HS256`), or a key pair (`EdDSA`, which needs `byline[grants-eddsa]`).
+    """A key with its name: a shared secret (`HS256`), or a key pair (`EdDSA`, with `pip install 'pyjwt[crypto]'`).
 
     Of a pair the runtime needs the public half only: it can check a grant then, but make none.  `retired` keys open
     old tokens and seal no new ones.  Raises `ValueError` for a secret that is too short.

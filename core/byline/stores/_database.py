@@ -128,14 +128,20 @@ class Database:
         with self._lock:
             if self._engine is None:
                 engine = self._connectable()
-                self._migrate(engine)
+                try:
+                    self._migrate(engine)
+                except BaseException:
+                    engine.dispose()
+                    raise
                 self._engine = engine
             return self._engine
 
     def _connectable(self) -> Engine:
         if self.is_sqlite:
             # Every thread may have a connection: SQLite's own lock makes them wait, not a pool.
-            engine = create_engine(self._url, connect_args={"timeout": self._timeout}, max_overflow=-1)
+            engine = create_engine(
+                self._url, connect_args={"timeout": self._timeout}, max_overflow=-1, hide_parameters=True
+            )
             event.listen(engine, "connect", _sqlite_connected)
             event.listen(engine, "begin", _sqlite_begins)
             return engine
@@ -147,6 +153,7 @@ class Database:
             self._url,
             connect_args=arguments,
             isolation_level="READ COMMITTED",
+            hide_parameters=True,  # a fault ends up in a log, and artifacts do not belong there
             pool_pre_ping=True,
             pool_timeout=self._timeout,
         )

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from sqlalchemy import (
     BigInteger,
@@ -88,6 +88,12 @@ class SqlStore:
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
         self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_fault: object) -> None:
+        self.close()
 
 
 class _TeamChange:
