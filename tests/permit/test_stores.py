@@ -88,7 +88,7 @@ def test_saves_at_once_never_make_a_cycle(url):
     for name in names:
         team.add(AgentRecord(name, "ann"), caller="ann")
     refused = processes(2, "link", url, 8, *names)
-    assert set([*chain.from_iterable(refused)]) == {"cycle"}
+    assert {*chain.from_iterable(refused)} == {"cycle"}
     links = [team.get(name).subagents for name in names]
     assert links.count(()) == 1, "the circle lacks exactly one link"
 

@@ -1,6 +1,7 @@
 """One run of a LangGraph graph."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final, cast
 from uuid import uuid4
 
@@ -13,7 +14,7 @@ from byline.plain import plain
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.pregel import Pregel
-from langgraph.types import Command
+from langgraph.types import Command, StreamMode
 
 from . import _compat
 from ._handler import Handler, question
@@ -24,7 +25,12 @@ __all__ = ["BoundGraph", "GraphSession", "bind"]
 NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 """What of a graph's values is no state of the run: messages are events, the rest came from the client."""
 
+WRITTEN: Final = "langgraph.custom"
+"""The `CUSTOM` name of what a graph wrote to its stream without giving it a `name` and a `value`."""
+
 _OURS: Final = ("stream_mode", "subgraphs", "version")
+
+_MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -80,6 +86,11 @@ class BoundGraph:
                 f"stream() was given {', '.join(taken)}: it brings its own, because the events are made of them; "
                 "leave them out, the graph's values are in the run's `result`"
             )
+        if config is not None and not isinstance(config, Mapping):
+            raise InputError(
+                f"config is {type(config).__name__}, expected a mapping: "
+                "stream(native_input, {'configurable': {'thread_id': ...}})"
+            )
         context = self.context if context is None else context
         if context is not None:
             kwargs["context"] = context
@@ -125,7 +136,10 @@ class GraphSession:
             self.native_input = graph_input(run_input, conversation(run_input.messages), graph.channels)
             return
         snapshot = await graph.aget_state(self._config)
-        pending = {str(one.id): one.value for one in snapshot.interrupts}
+        # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
+        pending = {
+            str(one.id): one.value for task in snapshot.tasks if task.result is None for one in task.interrupts
+        }
         if run_input.resume:
             self.native_input = resume_command(run_input.resume, pending, self.thread_id)
         elif legacy is not None:
@@ -149,23 +163,29 @@ class GraphSession:
         stream = self._bound.graph.astream(
             self.native_input,
             config,
-            stream_mode=["values", "custom"],
+            stream_mode=_MODES,
             subgraphs=True,
             version="v2",
             **self._kwargs,
         )
-        async for part in stream:
-            if part["type"] == "custom":
-                self._custom(sink, handler, part)
-            elif not part["ns"]:
-                self._values(sink, part)
-                await sink.drained()  # the next superstep waits for the consumer, as it does without us
+        async with aclosing(cast("AsyncGenerator[Any, None]", stream)):  # a cancelled run stops the graph at once
+            async for part in stream:
+                try:
+                    if part["type"] == "custom":
+                        self._custom(sink, handler, part)
+                    elif part["type"] == "values" and not part["ns"]:
+                        self._values(sink, part)
+                except Exception as fault:
+                    sink.fault(part["type"], fault)
+                if part["type"] == "values" and not part["ns"]:
+                    await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
 
     def _values(self, sink: Sink, part: Any) -> None:
         self.result = part["data"]
-        self._asked = {str(one.id): one for one in part.get("interrupts") or ()}
-        for interrupt in self._asked.values():
+        for interrupt in part.get("interrupts") or ():
+            # Every task that asks gives a part of its own, which lists its own question only.
+            self._asked[str(interrupt.id)] = interrupt
             sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
@@ -180,7 +200,7 @@ class GraphSession:
         if isinstance(name, str) and set(data) == {"name", "value"}:
             value = data["value"]
         else:
-            name, value = "langgraph", data
+            name, value = WRITTEN, data
         sink.report(s.Custom(None if scope is None else scope.owner, name, value))
 
     def _has_checkpointer(self) -> bool:

@@ -17,9 +17,11 @@ after RUN_ERROR.  An event goes through the strict reader and then to the one ha
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from pydantic_core import from_json
+
 from byline.events import EVENT_CLASSES, BaseEvent
 from byline.rules import PROFILES, Profile, levels
-from byline.schema import UnreadableError, WireEvent, parse, problems, read, shown, wire
+from byline.schema import QUICK, UnreadableError, WireEvent, accepts, parse, problems, shown, wire
 from byline.validator._book import REASONING, TEXT, Book, Finding
 from byline.validator._documents import Documents
 from byline.validator._invocations import Invocations
@@ -43,12 +45,14 @@ class Validator:
     for a profile that there is not; nothing after that raises, whatever is fed.
     """
 
-    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "profile")
+    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "kept", "profile")
 
     def __init__(self, profile: Profile = "producer", *, max_open: int = MAX_OPEN) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile is {profile!r}; there are {' and '.join(PROFILES)}")
         self.profile: Final = profile
+        self.kept: WireEvent | None = None
+        """The event fed last as a reader keeps it, without what the schema does not know; `None` if nothing is left."""
         book = self._book = Book(levels(profile), max_open)
         text = Messages(book, TEXT, "text", "text message")
         reasoning = Messages(book, REASONING, "reasoning", "reasoning message")
@@ -75,6 +79,7 @@ class Validator:
         def nests(event: WireEvent) -> None:
             message = f"RUN_STARTED opens run {shown(event['runId'])} while the run of event {book.run_index} is active"
             book.report("run-nested", message, related=book.run_index)
+            invocations.close_run()
             runs.started(event)
 
         def precedes(event: WireEvent) -> None:
@@ -154,13 +159,19 @@ class Validator:
         """
         book = self._book
         book.index += 1
-        read_ = read(event) if isinstance(event, bytes | str) else None
-        if read_ is None:
-            self._refused(event)
-        else:
+        try:
+            known = from_json(event, allow_inf_nan=False, cache_strings="keys")  # type: ignore[arg-type]
+            type_ = known["type"]
+            good = QUICK[type_](known) or accepts(known)
+        except (ValueError, TypeError, LookupError):  # not bytes or str, no JSON, no object, no such type
+            good = False
+        if good:
+            self.kept = known
             if self._lanes:
-                self._before(read_)
-            self._table[read_["type"]](read_)
+                self._before(known)
+            self._table[type_](known)
+        else:
+            self._look_closer(event)
         if book.findings:
             found, book.findings = book.findings, []
             return found
@@ -177,27 +188,25 @@ class Validator:
         found, book.findings = book.findings, []
         return found
 
-    def _refused(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> None:
-        """Judge what is no event, or not as it was fed; then take of it what a reader would."""
+    def _look_closer(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> None:
+        """Judge a record that is no event as it stands; then take of it what a reader would."""
         book = self._book
+        self.kept = None
         try:
             document = parse(event if isinstance(event, bytes | str) else wire(event))
         except UnreadableError as error:
-            rule = "beyond-limits" if "levels deep" in str(error) else "not-json"
-            book.report(rule, f"the record cannot be read: {error}")
+            book.report("beyond-limits" if error.limit else "not-json", f"the record cannot be read: {error}")
             book.lose()
             return
         found = problems(document)
-        quiet = judge(book, document, found) if found else False
-        kept = remainder(book, document, found) if found else document
+        quiet = judge(book, document, found)
+        kept = self.kept = remainder(book, document, found)
         if kept is None:
             return
         if self._lanes:
             self._before(kept)
-        was, book.quiet = book.quiet, quiet
-        try:
-            self._table[kept["type"]](kept)
-        finally:
-            book.quiet = was
+        book.quiet = quiet
+        self._table[kept["type"]](kept)
+        book.quiet = False
         if quiet and kept["type"] == "RUN_STARTED":
             book.muted.add(("run",))  # its ids may be ours and not the stream's

@@ -46,13 +46,13 @@ class Invocations:
         else:
             known = book.invocations[tag] = Invocation(tag, book.code(tag), book.index)
         known.announced = book.index
-        self._returns(tag, event)
+        self._returns(tag)
         known.parent = self._parent(event, known)
         known.call = None if "parentToolCallId" not in event else key_of(event["parentToolCallId"])
         self._spawning_call(known)
         self.contracts.announced(event, known)
 
-    def _returns(self, tag: str, event: WireEvent) -> None:
+    def _returns(self, tag: str) -> None:
         book = self.book
         how = book.earlier.get(tag)
         if how is not None and how != "suspended":
@@ -134,7 +134,7 @@ class Invocations:
                 book.report("subagent-left-open", message, ("subagent", known.tag), related=known.announced)
         raised = {key_of(interrupt["id"]): interrupt for interrupt in interrupts}
         for known in book.invocations.values():
-            if known.how.startswith("suspended"):
+            if known.how == "suspended":
                 self._suspended(known, outcome, raised)
         for position, interrupt in enumerate(interrupts):
             self._tagged(interrupt, position)
@@ -177,5 +177,4 @@ class Invocations:
         """Remember how the announced invocations ended, for the runs to come."""
         for tag, known in self.book.invocations.items():
             if tag is not None and known.announced is not None:
-                how = "suspended" if known.how.startswith("suspended") else known.how
-                self.book.earlier[tag] = how or "abandoned"
+                self.book.earlier[tag] = known.how or "abandoned"

@@ -51,12 +51,13 @@ class _Lane:
 class Lanes:
     """The lanes of the run, by owner."""
 
-    __slots__ = ("book", "families", "open")
+    __slots__ = ("book", "families", "of_kind", "open")
 
     def __init__(self, book: Book, families: Mapping[str, Streamed]) -> None:
         self.book = book
         self.families = families
         self.open: dict[str | None, _Lane] = {}
+        self.of_kind: dict[str, dict[str | None, _Lane]] = {prefix: {} for prefix in families}
 
     def text(self, event: WireEvent) -> None:
         """Judge TEXT_MESSAGE_CHUNK."""
@@ -72,21 +73,26 @@ class Lanes:
 
     def _chunk(self, family: Streamed, event: WireEvent) -> None:
         id_, tag = event.get(family.id), event.get(TAG)
-        if id_ is not None:
-            item = family.open.get(id_) or family.open.get(key_of(id_))
-            lane = None if item is None else self.open.get(item[0])
-            if lane is None or lane.family is not family or lane.key != key_of(id_):
-                self._opens(family, event, explicit=item)
-                return
-            if tag is not None and tag != item[0]:
-                family.carry_on(event)  # says who disagrees
-        else:
+        if id_ is None:
             lane = self._lane_without_id(family, event)
-            if lane is None:
-                return
+        else:
+            lane = self._lane_with_id(family, event, key_of(id_))
+            if lane is not None and tag is not None and tag != family.open[lane.key][0]:
+                family.carry_on(event)  # says who disagrees
+        if lane is None:
+            return
         for member in _MEMBERS[family.prefix]:
             if member in event:
                 self._compare(lane, member, event)
+
+    def _lane_with_id(self, family: Streamed, event: WireEvent, key: str) -> _Lane | None:
+        """Return the lane that assembles the item a chunk names; without one the chunk opens the item."""
+        item = family.open.get(key)
+        lane = None if item is None else self.open.get(item[0])
+        if lane is None or lane.family is not family or lane.key != key:
+            self._opens(family, event, explicit=item)
+            return None
+        return lane
 
     def _lane_without_id(self, family: Streamed, event: WireEvent) -> _Lane | None:
         """Return the lane that a chunk without an id continues: its tag's, else the parent's, else the only one."""
@@ -95,13 +101,15 @@ class Lanes:
         if lane is not None and lane.family is family:
             return lane
         if TAG not in event:
-            candidates = [lane for lane in self.open.values() if lane.family is family]
+            candidates = self.of_kind[family.prefix]
+            first = next(iter(candidates.values()), None)
             if len(candidates) == 1:
-                return candidates[0]
-            if candidates:
-                said = f"{event['type']} has neither {family.id} nor tag, and {len(candidates)} subagents have a {family.noun} open"
+                return first
+            if first is not None:
+                what = f"{len(candidates)} subagents have a {family.noun} open"
+                message = f"{event['type']} has neither {family.id} nor tag, and {what}"
                 self.book.report(
-                    "chunk-ambiguous", said, ("lane", family.prefix, tag), related=candidates[0].index
+                    "chunk-ambiguous", message, ("lane", family.prefix, tag), related=first.index
                 )
                 return None
         self._opens(family, event, explicit=None)
@@ -131,7 +139,8 @@ class Lanes:
             said = {member: event.get(member, _ABSENT.get(member)) for member in _MEMBERS[family.prefix]}
             tag = family.open[key][0]
             self._close(tag)
-            self.open[tag] = _Lane(family, key, book.index, said)
+            family.chunked.add(key)
+            self.open[tag] = self.of_kind[family.prefix][tag] = _Lane(family, key, book.index, said)
 
     def _compare(self, lane: _Lane, member: str, event: WireEvent) -> None:
         old, new = lane.said[member], event[member]
@@ -149,7 +158,9 @@ class Lanes:
     def _close(self, tag: str | None) -> None:
         lane = self.open.pop(tag, None)
         if lane is not None:
+            del self.of_kind[lane.family.prefix][tag]
             lane.family.open.pop(lane.key, None)
+            lane.family.chunked.discard(lane.key)
 
     def before(self, event: WireEvent) -> None:
         """Close what `event`, which is no chunk, brings to its end."""
@@ -168,10 +179,7 @@ class Lanes:
             key = key_of(event[family.id])
             item = family.open.get(key)
             lane = None if item is None else self.open.get(item[0])
-            if item is not None and TAG not in event:
-                tag = item[0]
-            else:
-                tag = self.book.owner(event.get(TAG)).tag
+            tag = item[0] if item is not None and TAG not in event else self.book.owner(event.get(TAG)).tag
             if lane is not None and lane.family is family and lane.key == key:
                 message = f"{event['type']} names {family.noun} {shown(key)}, which chunks assemble since event {lane.index}"
                 self.book.report(
