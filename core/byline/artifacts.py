@@ -20,7 +20,7 @@ import html
 import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -238,10 +238,13 @@ class Artifacts:
             found = []
         return Kept(tuple(found), tuple(refused))
 
-    def abbreviate(self, text: str, *, thread: str, user: str, source: str) -> Abbreviated:
+    def abbreviate(
+        self, text: str, *, thread: str, user: str, source: str, known: Collection[str] | None = None
+    ) -> Abbreviated:
         """Return `text` with a placeholder for every artifact that can be looked up; other text is unchanged.
 
         What was not stored yet is stored first; what cannot be stored stays in the text, so that nothing is lost.
+        With `known`, only the artifacts with these ids are replaced, and nothing is stored.
         """
         pieces: list[str] = []
         artifacts: list[Artifact] = []
@@ -249,6 +252,8 @@ class Artifacts:
         for ordinal, tagged in enumerate(self.tags.find(text)):
             if self._fault(tagged) is None:
                 artifact = _artifact(tagged, thread, user, source, ordinal, None)
+                if known is not None and artifact.id not in known:
+                    continue
                 artifacts.append(artifact)
                 pieces += (text[at : tagged.start], self.placeholder(artifact))
                 at = tagged.end
@@ -398,24 +403,27 @@ class ShownTwice(NamedTuple):
 def showings(messages: Iterable[Any], *, tags: Iterable[str] | Tags = TAGS) -> list[Showing]:
     """Return every artifact that the messages of a thread show, in order.
 
-    `messages` are AG-UI messages (`ledger.messages()`, or a client's own copy); a tool's name is known when the
-    message with its call is among them.
+    `messages` are AG-UI messages, as models or as their wire form (`ledger.messages`, or a client's own copy); a
+    tool's name is known when the message with its call is among them.
     """
     known = tags if isinstance(tags, Tags) else Tags(tags)
     tools: dict[str, str] = {}
     found: list[Showing] = []
     for message in messages:
-        for call in getattr(message, "tool_calls", None) or ():
-            tools[call.id] = call.function.name
-        if message.role not in ("assistant", "tool"):
+        wire = (
+            message if isinstance(message, Mapping) else message.model_dump(by_alias=True, exclude_none=True)
+        )
+        for call in wire.get("toolCalls") or ():
+            tools[str(call["id"])] = str(call["function"]["name"])
+        if wire.get("role") not in ("assistant", "tool"):
             continue
-        call_id = getattr(message, "tool_call_id", None)
-        for ordinal, tagged in enumerate(known.find(_text(message.content))):
+        call_id = wire.get("toolCallId")
+        for ordinal, tagged in enumerate(known.find(_text(wire.get("content")))):
             found.append(
                 Showing(
-                    message.id,
+                    str(wire["id"]),
                     "words" if call_id is None else "result",
-                    getattr(message, "subagent_run_id", None),
+                    wire.get("subagentRunId"),
                     call_id,
                     tools.get(call_id or ""),
                     ordinal,
@@ -460,5 +468,5 @@ def _why(before: Showing, one: Showing, lookup: str) -> tuple[Any, str]:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    parts: Iterator[Any] = (getattr(part, "text", None) for part in content or ())
+    parts = (part.get("text") for part in content or () if isinstance(part, Mapping))
     return "".join(part for part in parts if isinstance(part, str))

@@ -247,6 +247,9 @@ def conversation(*last):
 
 def test_result_and_placeholder_are_told_apart():
     shown = showings(conversation())
+    assert shown == showings(m.model_dump(by_alias=True, exclude_none=True) for m in conversation()), (
+        "wire form too"
+    )
     assert [(one.message, one.place, one.owner, one.call, one.tool, one.title) for one in shown] == [
         ("m2", "words", "writer-1", None, None, "Q3"),
         ("r1", "result", None, "call-1", "task", "Q3"),

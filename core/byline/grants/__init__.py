@@ -37,6 +37,7 @@ from ._failures import (
     UserMismatchError,
 )
 from ._grants import FORGET_AFTER, Check, Grants, MemoryLedger, SpendLedger
+from ._permit import Guard, Inventory, Opaque, Permit
 from ._token import MAX_TOKEN, Attempt, Grant, Key, KeyRing
 
 __all__ = [
@@ -57,13 +58,17 @@ __all__ = [
     "Grant",
     "GrantError",
     "Grants",
+    "Guard",
     "HookDecider",
+    "Inventory",
     "Key",
     "KeyRing",
     "MemoryLedger",
     "NotCoveredError",
     "NotYetValidError",
+    "Opaque",
     "ParentMismatchError",
+    "Permit",
     "ReplayedError",
     "Resource",
     "ResourceKind",
