@@ -35,6 +35,8 @@ __all__ = ["Lens"]
 
 _STATE: Final = frozenset({EventType.STATE_SNAPSHOT, EventType.STATE_DELTA})
 _STEPS: Final = frozenset({EventType.STEP_STARTED, EventType.STEP_FINISHED})
+_KEPT_TRACK_OF: Final = frozenset({SubagentStartedEvent, StepStartedEvent, StepFinishedEvent})
+"""What changes what is known here, also while everything is shown as it is."""
 _ENDS: Final = frozenset({EventType.SUBAGENT_FINISHED, EventType.SUBAGENT_ERROR})
 
 
@@ -66,6 +68,8 @@ class Lens:
 
     def see(self, event: BaseEvent) -> BaseEvent | None:
         """Return what the client sees of `event`: the event, a changed copy, or nothing."""
+        if not self._changed and type(event) not in _KEPT_TRACK_OF:
+            return event
         if isinstance(event, SubagentStartedEvent):
             return self._announced(event)
         if not self._changed:
@@ -162,17 +166,20 @@ class Lens:
         What one cost was spent on behalf of the ancestor it is shown as; what else was observed of it is its alone.
         """
         byline = (metadata or {}).get("byline", {})
-        changed: dict[str, Any] = {}
+        if not byline:
+            return {}
+        shown: dict[str, Any] = {}
         for kind, entries in byline.items():
             if kind == "usage":
-                changed[kind] = [self._usage(entry) for entry in entries]
-            elif isinstance(entries, list):
-                changed[kind] = [
-                    entry
-                    for entry in entries
-                    if not isinstance(entry, dict) or entry.get("subagentRunId") not in self._changed
-                ]
-        return {"metadata": {**(metadata or {}), "byline": {**byline, **changed}}} if changed else {}
+                shown[kind] = [self._usage(entry) for entry in entries]
+            elif not isinstance(entries, list):
+                shown[kind] = entries
+            elif seen := [entry for entry in entries if not self._is_of_unseen(entry)]:
+                shown[kind] = seen
+        return {"metadata": {**(metadata or {}), "byline": shown}}
+
+    def _is_of_unseen(self, entry: Any) -> bool:
+        return isinstance(entry, dict) and entry.get("subagentRunId") in self._changed
 
     def _interrupt(self, interrupt: Interrupt) -> Interrupt:
         shown = self._changed.get(interrupt.subagent_run_id or "")

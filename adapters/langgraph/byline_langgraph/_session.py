@@ -19,7 +19,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool
 from langgraph.pregel import Pregel
-from langgraph.types import Command, StreamMode
+from langgraph.types import Command, StateSnapshot, StreamMode
 
 from . import _compat
 from ._artifacts import Carrier, require_lookup
@@ -39,7 +39,9 @@ WRITTEN: Final = "langgraph.custom"
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
-_MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+_MODES: Final[list[StreamMode]] = (
+    ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+)
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -61,6 +63,11 @@ class BoundGraph:
 
     handler: type[Handler] = Handler
     """The observer of a run; a derived adapter brings its own."""
+
+    @property
+    def session(self) -> "type[GraphSession]":
+        """The kind of a run; a derived adapter brings its own."""
+        return GraphSession
 
     def __init__(
         self,
@@ -97,7 +104,7 @@ class BoundGraph:
         """Return the session of an AG-UI input."""
         thread = {"configurable": {"thread_id": run_input.thread_id}}
         config = merge_configs(self.config, cast("RunnableConfig", thread))
-        session = GraphSession(self, config, {} if self.context is None else {"context": self.context})
+        session = self.session(self, config, {} if self.context is None else {"context": self.context})
         session.thread_id, session.run_id = run_input.thread_id, run_input.run_id
         session.parent_run_id = run_input.parent_run_id
         session.history = run_input.messages
@@ -124,7 +131,7 @@ class BoundGraph:
         if context is not None:
             kwargs["context"] = context
         merged = merge_configs(self.config, config)
-        session = GraphSession(self, merged, kwargs)
+        session = self.session(self, merged, kwargs)
         session.thread_id = str(merged.get("configurable", {}).get("thread_id") or uuid4())
         session.run_id = str(merged.get("run_id") or uuid4())
         session.native_input = native_input
@@ -142,6 +149,8 @@ class GraphSession:
         self.result: Any = None
         self.run_input: RunAgentInput | None = None
         self.native_input: Any = None
+        self.handler: Handler | None = None
+        """The observer, once the run has begun."""
         self._bound: Final = bound
         self._config: Final = config
         self._kwargs: Final = kwargs
@@ -181,10 +190,14 @@ class GraphSession:
         snapshot = await graph.aget_state(self._config)
         # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
         pending = {
-            str(one.id): one.value for task in snapshot.tasks if task.result is None for one in task.interrupts
+            str(one.id): one.value
+            for task in snapshot.tasks
+            if task.result is None
+            for one in task.interrupts
         }
         if run_input.resume:
-            self.native_input = resume_command(run_input.resume, pending, self.thread_id)
+            whose = self._whose(snapshot)
+            self.native_input = resume_command(run_input.resume, pending, self.thread_id, whose)
         elif legacy is not None:
             self.native_input = Command(resume=legacy)
         elif pending:
@@ -201,9 +214,9 @@ class GraphSession:
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
         who did what; that is the handler's alone.
         """
-        handler = self._bound.handler(sink, self._bound.transparent)
+        handler = self.handler = self._observer(sink)
         graph, callbacks = self._held(handler)
-        config = merge_configs(self._config, {"callbacks": callbacks})
+        config = merge_configs(self._theirs(), {"callbacks": callbacks})
         stream = graph.astream(
             self.native_input,
             config,
@@ -212,7 +225,9 @@ class GraphSession:
             version="v2",
             **self._kwargs,
         )
-        async with aclosing(cast("AsyncGenerator[Any, None]", stream)):  # a cancelled run stops the graph at once
+        async with aclosing(
+            cast("AsyncGenerator[Any, None]", stream)
+        ):  # a cancelled run stops the graph at once
             async for part in stream:
                 try:
                     if part["type"] == "custom":
@@ -243,6 +258,13 @@ class GraphSession:
             return bound.graph, callbacks
         return rewire(bound.graph, interceptors, model_nodes, bound.transparent), callbacks
 
+    def _theirs(self) -> RunnableConfig:
+        """Return the caller's config, with the callbacks that plain LangGraph would call."""
+        bound = (self._bound.graph.config or {}).get("callbacks")
+        if bound is None or self._config.get("callbacks") or _compat.has("merged callbacks"):
+            return self._config
+        return merge_configs({"callbacks": bound}, self._config)
+
     def _values(self, sink: Sink, part: Any) -> None:
         self.result = part["data"]
         for interrupt in part.get("interrupts") or ():
@@ -251,9 +273,26 @@ class GraphSession:
             sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
-            if state != (self._state or {}):
+            before = self._state or {}
+            if state != before:
                 self._state = state
-                sink.report(s.StateIs(None, state))
+                for signal in self._changes(before, state):
+                    sink.report(signal)
+
+    def _observer(self, sink: Sink) -> Handler:
+        return self._bound.handler(sink, self._bound.transparent)
+
+    def _whose(self, snapshot: StateSnapshot) -> Mapping[str, str]:  # noqa: ARG002 - for those who override
+        """Return the names of the subagents that raised the open interrupts, by interrupt, where a thread tells."""
+        return {}
+
+    def _changes(
+        self,
+        before: Mapping[str, Any],  # noqa: ARG002 - for those who override
+        state: Mapping[str, Any],
+    ) -> Iterable[s.Signal]:
+        """Return how to report that the run's state is `state` now; a derived adapter may know whose doing it is."""
+        return [s.StateIs(None, state)]
 
     def _custom(self, sink: Sink, handler: Handler, part: Any) -> None:
         scope = handler.scopes.get("|".join(part["ns"]))

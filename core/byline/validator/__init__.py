@@ -15,6 +15,7 @@ after RUN_ERROR.  An event goes through the strict reader and then to the one ha
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from pydantic_core import from_json
@@ -26,8 +27,8 @@ from byline.validator._book import REASONING, TEXT, Book, Finding
 from byline.validator._documents import Documents
 from byline.validator._invocations import Invocations
 from byline.validator._items import Calls, Messages, Spans, Steps, encrypted_value
-from byline.validator._lanes import Lanes
-from byline.validator._malformed import judge, remainder
+from byline.validator._lanes import CLOSES, Lanes
+from byline.validator._malformed import judge, mute, remainder
 from byline.validator._runs import Runs
 
 __all__ = ["MAX_OPEN", "Finding", "Validator"]
@@ -45,14 +46,12 @@ class Validator:
     for a profile that there is not; nothing after that raises, whatever is fed.
     """
 
-    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "kept", "profile")
+    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "profile")
 
     def __init__(self, profile: Profile = "producer", *, max_open: int = MAX_OPEN) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile is {profile!r}; there are {' and '.join(PROFILES)}")
         self.profile: Final = profile
-        self.kept: WireEvent | None = None
-        """The event fed last as a reader keeps it, without what the schema does not know; `None` if nothing is left."""
         book = self._book = Book(levels(profile), max_open)
         text = Messages(book, TEXT, "text", "text message")
         reasoning = Messages(book, REASONING, "reasoning", "reasoning message")
@@ -110,18 +109,18 @@ class Validator:
             "TEXT_MESSAGE_START": text.start,
             "TEXT_MESSAGE_CONTENT": text.carry_on,
             "TEXT_MESSAGE_END": text.end,
-            "TEXT_MESSAGE_CHUNK": lanes.text,
+            "TEXT_MESSAGE_CHUNK": partial(lanes.chunk, text),
             "REASONING_START": spans.start,
             "REASONING_END": spans.end,
             "REASONING_MESSAGE_START": reasoning.start,
             "REASONING_MESSAGE_CONTENT": reasoning.carry_on,
             "REASONING_MESSAGE_END": reasoning.end,
-            "REASONING_MESSAGE_CHUNK": lanes.reasoning,
-            "REASONING_ENCRYPTED_VALUE": lambda event: encrypted_value(book, event),
+            "REASONING_MESSAGE_CHUNK": partial(lanes.chunk, reasoning),
+            "REASONING_ENCRYPTED_VALUE": partial(encrypted_value, book),
             "TOOL_CALL_START": calls.start,
             "TOOL_CALL_ARGS": calls.carry_on,
             "TOOL_CALL_END": calls.end,
-            "TOOL_CALL_CHUNK": lanes.call,
+            "TOOL_CALL_CHUNK": partial(lanes.chunk, calls),
             "TOOL_CALL_RESULT": calls.result,
             "STEP_STARTED": steps.start,
             "STEP_FINISHED": steps.finish,
@@ -166,8 +165,7 @@ class Validator:
         except (ValueError, TypeError, LookupError):  # not bytes or str, no JSON, no object, no such type
             good = False
         if good:
-            self.kept = known
-            if self._lanes:
+            if self._lanes and type_ in CLOSES:
                 self._before(known)
             self._table[type_](known)
         else:
@@ -176,6 +174,14 @@ class Validator:
             found, book.findings = book.findings, []
             return found
         return []
+
+    def skip(self, why: str) -> list[Finding]:
+        """Count a record that was not read, for the reason `why`, and return what is to be said about that."""
+        book = self._book
+        book.index += 1
+        self._unreadable(why, limit=True)
+        found, book.findings = book.findings, []
+        return found
 
     def finish(self) -> list[Finding]:
         """Judge the end of the stream: a run that has not ended has broken off."""
@@ -191,22 +197,26 @@ class Validator:
     def _look_closer(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> None:
         """Judge a record that is no event as it stands; then take of it what a reader would."""
         book = self._book
-        self.kept = None
         try:
             document = parse(event if isinstance(event, bytes | str) else wire(event))
         except UnreadableError as error:
-            book.report("beyond-limits" if error.limit else "not-json", f"the record cannot be read: {error}")
-            book.lose()
+            self._unreadable(str(error), limit=error.limit)
             return
         found = problems(document)
         quiet = judge(book, document, found)
-        kept = self.kept = remainder(book, document, found)
+        kept = remainder(book, document, found)
         if kept is None:
             return
-        if self._lanes:
+        if self._lanes and kept["type"] in CLOSES:
             self._before(kept)
+        if quiet:
+            mute(book, kept)
         book.quiet = quiet
         self._table[kept["type"]](kept)
         book.quiet = False
         if quiet and kept["type"] == "RUN_STARTED":
             book.muted.add(("run",))  # its ids may be ours and not the stream's
+
+    def _unreadable(self, why: str, *, limit: bool) -> None:
+        self._book.report("beyond-limits" if limit else "not-json", f"the record cannot be read: {why}")
+        self._book.lose()
