@@ -1,5 +1,6 @@
 """One run of a deep agent, or of a graph that calls one."""
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from byline.hooks import Plugins
 from byline_langgraph import _session as langgraph
 from byline_langgraph._compat import check as check_langgraph
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.types import Command, StateSnapshot
 
 from . import _compat
@@ -43,6 +45,19 @@ class DeepGraph(langgraph.BoundGraph):
     def session(self) -> type["DeepSession"]:
         """The kind of a run."""
         return DeepSession
+
+    def delegates(self, tool: BaseTool) -> Mapping[str, Any] | None:
+        """Return the subagents of `task`, and the remote ones of `start_async_task`, by their names.
+
+        They stand in the tools' closures only; the paths are the same from 0.7.12 to 0.7.32.
+        """
+        held = _held(getattr(tool, "func", None))
+        if tool.name == "task":
+            known = _held(held.get("_validate_and_prepare_state")).get("subagents_by_name")
+            return known if isinstance(known, Mapping) else held.get("subagent_graphs")
+        if tool.name == "start_async_task":
+            return held.get("agent_map")
+        return None
 
 
 class DeepSession(langgraph.GraphSession):
@@ -104,6 +119,10 @@ class DeepSession(langgraph.GraphSession):
 
     _unsent = True
     """Whether the client has no state of this run yet that a patch could apply to."""
+
+
+def _held(function: Any) -> Mapping[str, Any]:
+    return inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
 
 
 def _sole(key: str, written: Iterable[tuple[str, Mapping[str, Any]]], state: Mapping[str, Any]) -> bool:
