@@ -38,7 +38,7 @@ from ._failures import (
 )
 from ._grants import FORGET_AFTER, Check, Grants, MemoryLedger, SpendLedger
 from ._permit import Guard, Inventory, Opaque, Permit
-from ._token import MAX_TOKEN, Attempt, Grant, Key, KeyRing
+from ._token import MAX_TOKEN, Attempt, Grant, Key, KeyRing, peek
 
 __all__ = [
     "CAN_USE",
@@ -78,4 +78,5 @@ __all__ = [
     "StoreUnavailableError",
     "TableDecider",
     "UserMismatchError",
+    "peek",
 ]
