@@ -14,7 +14,7 @@ import importlib.util
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import ValidationError
 
@@ -23,10 +23,12 @@ from .attributor import Attributor
 from .channel import Channel
 from .errors import InputError, NoAdapterError
 from .events import BaseEvent, Message, RunAgentInput, SubagentStartedEvent
-from .grants import Decider, Guard, Inventory, Permit
 from .hooks import Invocation, Plugins, Visibility
-from .ledger import Ledger
 from .visibility import Lens
+
+if TYPE_CHECKING:
+    from .grants import Decider, Guard, Inventory, Permit
+    from .ledger import Ledger
 
 __all__ = [
     "Adapter",
@@ -68,7 +70,7 @@ class Session(Protocol):
     """What the client already has."""
     result: Any
     """The framework's own result of the run, once there is one."""
-    permit: Permit | None
+    permit: "Permit | None"
     """Who runs it, with which grant."""
 
     async def prepare(self) -> None:
@@ -249,7 +251,7 @@ class Run:
             clock=self._clock,
         )
         channel: Channel[BaseEvent] = Channel()
-        ledger = Ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
+        ledger = _ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
         observers = self._observers if ledger is None else (*self._observers, ledger.feed)
         sink = Sink(attributor, channel, Lens(self._how_to_show), observers, self._plugins)
         self._plugins.ask("byline_run_started", run=self)
@@ -345,7 +347,7 @@ class Agent:
         self._observers: Final = tuple(observers)
         self._clock: Final = clock
 
-    def uses(self) -> Inventory:
+    def uses(self) -> "Inventory":
         """Return what a run will use, read off the target as it is now: what a grant for it has to cover.
 
         Raises `InputError` where the adapter cannot tell.
@@ -356,19 +358,21 @@ class Agent:
         return cast("Inventory", uses())
 
     async def permit(
-        self, user: str, *, run_id: str, thread_id: str, mode: str = "default", decider: Decider | None = None
-    ) -> Permit:
+        self, user: str, *, run_id: str, thread_id: str, mode: str = "default", decider: "Decider | None" = None
+    ) -> "Permit":
         """Ask whether `user` may use all that one run uses, and return what the run needs: its sealed grant.
 
         For a target with `grants=`.  Raises a `GrantError`: denied, timed out, or not to be seen.
         """
+        from .grants import Permit
+
         guard: Guard | None = getattr(self._bound, "guard", None)
         if guard is None:
             raise InputError("this target was attributed without grants: attribute(target, grants=...)")
         attempt = guard.attempt(Permit(user, mode=mode), run_id, thread_id, self.uses())
         return Permit(user, await guard.grants.issue(attempt, decider), mode)
 
-    def run(self, run_input: RunAgentInput | Mapping[str, Any], *, permit: Permit | None = None) -> Run:
+    def run(self, run_input: RunAgentInput | Mapping[str, Any], *, permit: "Permit | None" = None) -> Run:
         """Return the run that answers an AG-UI input, given as the model or as its wire form.
 
         `permit` says who runs it, with which grant; a target with `grants=` does not start without.
@@ -378,14 +382,14 @@ class Agent:
         """
         return self._run(self._bound.open(_as_input(run_input)), permit)
 
-    def stream(self, *args: Any, permit: Permit | None = None, **kwargs: Any) -> Run:
+    def stream(self, *args: Any, permit: "Permit | None" = None, **kwargs: Any) -> Run:
         """Return the run of a call with the framework's own arguments.
 
         LangGraph: `stream(native_input, config, context=...)`.
         """
         return self._run(self._bound.open_native(*args, **kwargs), permit)
 
-    def _run(self, session: Session, permit: Permit | None) -> Run:
+    def _run(self, session: Session, permit: "Permit | None") -> Run:
         if permit is not None:
             session.permit = permit
         return Run(session, self.plugins, self._visibility, self._observers, self._clock)
@@ -454,6 +458,12 @@ def _nobody(target: object, adapters: Sequence[Adapter], plugins: Plugins) -> st
     if not adapters:
         parts.append("install one, for example: pip install 'byline[langgraph]'")
     return "; ".join(parts)
+
+
+def _ledger() -> "Ledger":
+    from .ledger import Ledger  # with its validator the heaviest import here, and few watchers ask for it
+
+    return Ledger()
 
 
 def _installed(module: str) -> bool:
