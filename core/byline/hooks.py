@@ -22,6 +22,7 @@ from .errors import HookError
 if TYPE_CHECKING:
     from .agent import Adapter, Run
     from .delegation import Contract
+    from .grants import AccessRequest
     from .ledger import Ledger
     from .team_view import AgentView, Role
 
@@ -109,6 +110,14 @@ class Specs:
     def byline_visibility(self, invocation: Invocation) -> Visibility | None:
         """Return how a client gets to see `invocation`; the first answer wins."""
 
+    @hookspec(firstresult=True)
+    def byline_decide(self, request: "AccessRequest") -> Any:
+        """Return whether `request.user` may use `request.resource` (`True`, `False`); the first answer wins.
+
+        `None` is no answer, and no answer is no permission.  A coroutine is awaited.  A fault in an implementation
+        refuses the run.
+        """
+
     @hookspec
     def byline_run_started(self, run: "Run") -> None:
         """Watch a run begin."""
@@ -189,6 +198,10 @@ class Plugins:
         except Exception:
             _log.warning("hook %s failed and was ignored", hook, exc_info=True)
             return None
+
+    def demand(self, hook: str, **arguments: Any) -> Any:
+        """Call `hook` and return its answer; unlike in `ask`, a fault in an implementation comes through."""
+        return getattr(self._manager.hook, hook)(**arguments)
 
     def _load(self, entry: EntryPoint) -> None:
         # pluggy's own loader lets one broken plugin take all the others with it.

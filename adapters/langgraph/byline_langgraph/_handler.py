@@ -201,6 +201,7 @@ class Handler(BaseCallbackHandler):
         self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
         self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
@@ -213,6 +214,25 @@ class Handler(BaseCallbackHandler):
 
         def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
             return output
+
+    # ------------------------------------------------------ for whoever asks
+
+    def direct_subagent(self, run_id: UUID) -> str | None:
+        """Return the name of the parent's direct subagent that a run is a step of, if it is one."""
+        run = self._runs.get(run_id)
+        scope = None if run is None else run.inside
+        if scope is None or scope.owner is None or scope.outer is None or scope.outer.owner is not None:
+            return None
+        return scope.name
+
+    def is_the_parents(self, run_id: UUID | None) -> bool:
+        """Return whether what runs under `run_id` is done by the parent agent."""
+        run = None if run_id is None else self._runs.get(run_id)
+        return run is None or _owner(run) is None
+
+    def invocation_of(self, call: str) -> str | None:
+        """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
+        return self._spawned.get(call)
 
     # --------------------------------------------------------------- graphs
 
@@ -310,6 +330,8 @@ class Handler(BaseCallbackHandler):
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
+        if spawned is not None and spawned.owner is None:
+            self._spawned[spawned.call] = opened.id or owner
         graph.inputs = None
 
     def _refined(self, opened: s.Opened, scope: Scope, graph: _Run, tool: _Run | None) -> s.Opened:
