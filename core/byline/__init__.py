@@ -18,6 +18,7 @@ from .errors import (
     UnsupportedVersionError,
 )
 from .hooks import Candidate, Demo, Invocation, hookimpl
+from .recording import Recording, record
 
 __all__ = [
     "MODES",
@@ -30,9 +31,11 @@ __all__ = [
     "InputError",
     "Invocation",
     "NoAdapterError",
+    "Recording",
     "ResumeError",
     "Run",
     "UnsupportedVersionError",
     "attribute",
     "hookimpl",
+    "record",
 ]

@@ -14,7 +14,7 @@ import importlib.util
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from pydantic import ValidationError
 
@@ -26,12 +26,17 @@ from .events import BaseEvent, Message, RunAgentInput, SubagentStartedEvent
 from .hooks import Invocation, Plugins, Visibility
 from .visibility import Lens
 
+if TYPE_CHECKING:
+    import threading
+
 __all__ = [
     "Adapter",
     "Agent",
     "Bound",
     "Observer",
+    "Outlet",
     "Run",
+    "RunEnd",
     "Session",
     "Sink",
     "VisibilityRule",
@@ -102,21 +107,35 @@ class Adapter(Protocol):
         """Take hold of `target`.  Raises `UnsupportedVersionError`."""
 
 
+class Outlet(Protocol):
+    """Where a sink delivers: the channel to a consumer, or a recording."""
+
+    @property
+    def lock(self) -> "threading.RLock":
+        """Held around every change of what is reported."""
+
+    def put(self, items: Iterable[BaseEvent]) -> None:
+        """Take `items`, from any thread."""
+
+    async def drained(self) -> None:
+        """Wait until the consumer has read all that was put."""
+
+
 class Sink:
     """Where a session reports.  Safe to call from any thread; never raises into the app."""
 
     def __init__(
         self,
         attributor: Attributor,
-        channel: Channel[BaseEvent],
+        outlet: Outlet,
         lens: Lens,
         observers: Iterable[Observer],
         plugins: Plugins,
     ) -> None:
         self.plugins: Final = plugins
         self.attributor: Final = attributor
-        self.lock: Final = channel.lock
-        self._channel: Final = channel
+        self.lock: Final = outlet.lock
+        self._outlet: Final = outlet
         self._lens: Final = lens
         self._observers = list(observers)
         self._faults: set[str] = set()
@@ -147,7 +166,7 @@ class Sink:
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""
-        await self._channel.drained()
+        await self._outlet.drained()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
         for observer in self._observers:
@@ -158,7 +177,7 @@ class Sink:
                     _log.warning("observer %r failed and is not called again", observer, exc_info=True)
                     self._observers = [other for other in self._observers if other is not observer]
                     break
-        self._channel.put(seen for event in events if (seen := self._lens.see(event)) is not None)
+        self._outlet.put(seen for event in events if (seen := self._lens.see(event)) is not None)
 
 
 class Run:

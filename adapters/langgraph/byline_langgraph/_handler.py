@@ -174,6 +174,14 @@ class Handler(BaseCallbackHandler):
         self._unanswered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
 
+    def owner_of(self, run_id: UUID) -> str | None:
+        """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
+        model = self._models.get(run_id)
+        if model is not None:
+            return model.owner
+        run = self._runs.get(run_id)
+        return None if run is None else _owner(run)
+
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
 
