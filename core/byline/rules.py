@@ -66,47 +66,62 @@ _SILENT = "The text is silent; byline decided"
 
 
 def _error(
-    id: str, section: str, law: str, hint: str, consumer: Level | None = "error", **more: object
+    id_: str,
+    section: str,
+    law: str,
+    hint: str,
+    consumer: Level | None = "error",
+    *,
+    covers: tuple[str, ...] = (),
 ) -> Rule:
     side: Side = "both" if consumer == "error" else "producer"
     return Rule(
-        id=id, level="error", consumer=consumer, side=side, section=section, law=law, hint=hint, **more
-    )  # type: ignore[arg-type]
+        id=id_,
+        level="error",
+        consumer=consumer,
+        side=side,
+        section=section,
+        law=law,
+        hint=hint,
+        covers=covers,
+    )
 
 
 def _warning(
-    id: str, section: str, law: str, hint: str, consumer: Level | None = "warning", **more: object
+    id_: str,
+    section: str,
+    law: str,
+    hint: str,
+    consumer: Level | None = "warning",
+    *,
+    covers: tuple[str, ...] = (),
 ) -> Rule:
     return Rule(
-        id=id,
+        id=id_,
         level="warning",
         consumer=consumer,
         side="producer",
         section=section,
         law=law,
         hint=hint,
-        **more,
-    )  # type: ignore[arg-type]
+        covers=covers,
+    )
 
 
-def _note(
-    id: str, section: str, law: str, hint: str, consumer: Level | None = "info", **more: object
-) -> Rule:
+def _note(id_: str, section: str, law: str, hint: str) -> Rule:
+    return Rule(id=id_, level="info", consumer="info", side="producer", section=section, law=law, hint=hint)
+
+
+def _duty(id_: str, section: str, law: str, hint: str, covers: tuple[str, ...]) -> Rule:
     return Rule(
-        id=id, level="info", consumer=consumer, side="producer", section=section, law=law, hint=hint, **more
-    )  # type: ignore[arg-type]
-
-
-def _duty(id: str, section: str, law: str, hint: str, covers: tuple[str, ...]) -> Rule:
-    return Rule(
-        id=id, level=None, consumer=None, side="consumer", section=section, law=law, hint=hint,
+        id=id_, level=None, consumer=None, side="consumer", section=section, law=law, hint=hint,
         shown="ledger", note="what a reader does; tested on the Ledger", covers=covers,
     )  # fmt: skip
 
 
-def _unseen(id: str, section: str, law: str, note: str, covers: tuple[str, ...]) -> Rule:
+def _unseen(id_: str, section: str, law: str, note: str, covers: tuple[str, ...]) -> Rule:
     return Rule(
-        id=id, level=None, consumer=None, side="producer", section=section, law=law, hint="",
+        id=id_, level=None, consumer=None, side="producer", section=section, law=law, hint="",
         shown="unobservable", note=note, covers=covers,
     )  # fmt: skip
 

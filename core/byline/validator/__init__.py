@@ -17,9 +17,11 @@ after RUN_ERROR.  An event goes through the strict reader and then to the one ha
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from pydantic_core import from_json
+
 from byline.events import EVENT_CLASSES, BaseEvent
 from byline.rules import PROFILES, Profile, levels
-from byline.schema import UnreadableError, WireEvent, parse, problems, read, shown, wire
+from byline.schema import QUICK, UnreadableError, WireEvent, accepts, parse, problems, shown, wire
 from byline.validator._book import REASONING, TEXT, Book, Finding
 from byline.validator._documents import Documents
 from byline.validator._invocations import Invocations
@@ -154,13 +156,18 @@ class Validator:
         """
         book = self._book
         book.index += 1
-        read_ = read(event) if isinstance(event, bytes | str) else None
-        if read_ is None:
-            self._refused(event)
-        else:
+        try:
+            known = from_json(event, allow_inf_nan=False, cache_strings="keys")  # type: ignore[arg-type]
+            type_ = known["type"]
+            good = QUICK[type_](known) or accepts(known)
+        except (ValueError, TypeError, LookupError):  # not bytes or str, no JSON, no object, no such type
+            good = False
+        if good:
             if self._lanes:
-                self._before(read_)
-            self._table[read_["type"]](read_)
+                self._before(known)
+            self._table[type_](known)
+        else:
+            self._look_closer(event)
         if book.findings:
             found, book.findings = book.findings, []
             return found
@@ -177,27 +184,24 @@ class Validator:
         found, book.findings = book.findings, []
         return found
 
-    def _refused(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> None:
-        """Judge what is no event, or not as it was fed; then take of it what a reader would."""
+    def _look_closer(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> None:
+        """Judge a record that is no event as it stands; then take of it what a reader would."""
         book = self._book
         try:
             document = parse(event if isinstance(event, bytes | str) else wire(event))
         except UnreadableError as error:
-            rule = "beyond-limits" if "levels deep" in str(error) else "not-json"
-            book.report(rule, f"the record cannot be read: {error}")
+            book.report("beyond-limits" if error.limit else "not-json", f"the record cannot be read: {error}")
             book.lose()
             return
         found = problems(document)
-        quiet = judge(book, document, found) if found else False
-        kept = remainder(book, document, found) if found else document
+        quiet = judge(book, document, found)
+        kept = remainder(book, document, found)
         if kept is None:
             return
         if self._lanes:
             self._before(kept)
-        was, book.quiet = book.quiet, quiet
-        try:
-            self._table[kept["type"]](kept)
-        finally:
-            book.quiet = was
+        book.quiet = quiet
+        self._table[kept["type"]](kept)
+        book.quiet = False
         if quiet and kept["type"] == "RUN_STARTED":
             book.muted.add(("run",))  # its ids may be ours and not the stream's

@@ -46,13 +46,13 @@ class Invocations:
         else:
             known = book.invocations[tag] = Invocation(tag, book.code(tag), book.index)
         known.announced = book.index
-        self._returns(tag, event)
+        self._returns(tag)
         known.parent = self._parent(event, known)
         known.call = None if "parentToolCallId" not in event else key_of(event["parentToolCallId"])
         self._spawning_call(known)
         self.contracts.announced(event, known)
 
-    def _returns(self, tag: str, event: WireEvent) -> None:
+    def _returns(self, tag: str) -> None:
         book = self.book
         how = book.earlier.get(tag)
         if how is not None and how != "suspended":

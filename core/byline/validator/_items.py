@@ -46,6 +46,10 @@ class Streamed:
         self.owner_rule = owner_rule or f"{prefix}-owner"
         self.open: dict[str, Open] = {}
 
+    def start(self, event: WireEvent) -> None:
+        """Judge the event that opens, or reopens, an item."""
+        raise NotImplementedError
+
     def carry_on(self, event: WireEvent) -> None:
         """Judge an event that continues an item."""
         item = self.open.get(event[self.id])

@@ -72,21 +72,26 @@ class Lanes:
 
     def _chunk(self, family: Streamed, event: WireEvent) -> None:
         id_, tag = event.get(family.id), event.get(TAG)
-        if id_ is not None:
-            item = family.open.get(id_) or family.open.get(key_of(id_))
-            lane = None if item is None else self.open.get(item[0])
-            if lane is None or lane.family is not family or lane.key != key_of(id_):
-                self._opens(family, event, explicit=item)
-                return
-            if tag is not None and tag != item[0]:
-                family.carry_on(event)  # says who disagrees
-        else:
+        if id_ is None:
             lane = self._lane_without_id(family, event)
-            if lane is None:
-                return
+        else:
+            lane = self._lane_with_id(family, event, key_of(id_))
+            if lane is not None and tag is not None and tag != family.open[lane.key][0]:
+                family.carry_on(event)  # says who disagrees
+        if lane is None:
+            return
         for member in _MEMBERS[family.prefix]:
             if member in event:
                 self._compare(lane, member, event)
+
+    def _lane_with_id(self, family: Streamed, event: WireEvent, key: str) -> _Lane | None:
+        """Return the lane that assembles the item a chunk names; without one the chunk opens the item."""
+        item = family.open.get(key)
+        lane = None if item is None else self.open.get(item[0])
+        if lane is None or lane.family is not family or lane.key != key:
+            self._opens(family, event, explicit=item)
+            return None
+        return lane
 
     def _lane_without_id(self, family: Streamed, event: WireEvent) -> _Lane | None:
         """Return the lane that a chunk without an id continues: its tag's, else the parent's, else the only one."""
@@ -168,10 +173,7 @@ class Lanes:
             key = key_of(event[family.id])
             item = family.open.get(key)
             lane = None if item is None else self.open.get(item[0])
-            if item is not None and TAG not in event:
-                tag = item[0]
-            else:
-                tag = self.book.owner(event.get(TAG)).tag
+            tag = item[0] if item is not None and TAG not in event else self.book.owner(event.get(TAG)).tag
             if lane is not None and lane.family is family and lane.key == key:
                 message = f"{event['type']} names {family.noun} {shown(key)}, which chunks assemble since event {lane.index}"
                 self.book.report(

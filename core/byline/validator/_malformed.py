@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from byline.schema import Problem, WireEvent, problems, without
-from byline.validator._book import ACTIVITY, TAG, UNKNOWN, Book, key_of
+from byline.validator._book import ACTIVITY, TAG, UNKNOWN, Book, key_of, packed
 
 __all__ = ["judge", "remainder"]
 
@@ -76,7 +76,7 @@ def remainder(book: Book, document: Any, found: Sequence[Problem]) -> WireEvent 
         book.lose()
         return None
     if any(problem.path == ("type",) for problem in found):
-        if "error" == book.levels.get("unknown-type"):
+        if book.levels.get("unknown-type") == "error":
             book.lose()
         return None
     strippable = {"unknown": 0, "null": 0, "variant": 1}
@@ -101,41 +101,44 @@ def _boundary(book: Book, document: WireEvent) -> WireEvent:
 
 
 def _mute(book: Book, document: WireEvent) -> None:
-    """Say nothing more about the items that a refused event is about; where that is unknown, note a gap."""
+    """Say nothing more about the item that a refused event is about; where that is unknown, note a gap."""
     type_ = document["type"]
     if type_.startswith("STATE_"):
         book.state = UNKNOWN
-        return
-    if type_.startswith("SUBAGENT_"):
-        tag = document.get(TAG)
-        if not isinstance(tag, str):
-            book.lose()
-            return
-        known = book.owner(tag)
-        book.muted.add(("subagent", known.tag))
-        if type_ == "SUBAGENT_STARTED":
-            known.announced = book.index
-        elif known.announced is not None:
-            known.ended, known.how = book.index, "closed"
-        return
-    if type_.startswith("STEP_"):
+    elif type_.startswith("SUBAGENT_"):
+        _mute_invocation(book, type_, document.get(TAG))
+    elif type_.startswith("STEP_"):
         name, tag = document.get("stepName"), document.get(TAG)
         if isinstance(name, str) and (tag is None or isinstance(tag, str)):
             book.muted.add(("step", (None if tag is None else key_of(tag), key_of(name))))
         else:
             book.lose()
-        return
-    for prefix, member, kind in _ITEMS:
-        if type_.startswith(prefix):
-            id_ = document.get(member)
-            if not isinstance(id_, str):
-                book.lose()
-                return
-            key = key_of(id_)
-            book.muted.add((kind, key))
-            if kind == "activity":
-                book.activities[key] = UNKNOWN
-                book.messages.setdefault(key, book.index << 36 | ACTIVITY)
-            return
-    if type_ == "MESSAGES_SNAPSHOT":
+    else:
+        family = next((row for row in _ITEMS if type_.startswith(row[0])), None)
+        if family is not None:
+            _mute_item(book, family[2], document.get(family[1]))
+        elif type_ == "MESSAGES_SNAPSHOT":
+            book.lose()
+
+
+def _mute_invocation(book: Book, type_: str, tag: object) -> None:
+    if not isinstance(tag, str):
         book.lose()
+        return
+    known = book.owner(tag)
+    book.muted.add(("subagent", known.tag))
+    if type_ == "SUBAGENT_STARTED":
+        known.announced = book.index
+    elif known.announced is not None:
+        known.ended, known.how = book.index, "closed"
+
+
+def _mute_item(book: Book, kind: str, id_: object) -> None:
+    if not isinstance(id_, str):
+        book.lose()
+        return
+    key = key_of(id_)
+    book.muted.add((kind, key))
+    if kind == "activity":
+        book.activities[key] = UNKNOWN
+        book.messages.setdefault(key, packed(book.index, 0, ACTIVITY))

@@ -40,7 +40,6 @@ class Runs:
         for items in self.items:
             items.open.clear()
         book.begin_run()
-        book.run = key_of(event["runId"])
         self._identify(event)
         self._version(event.get("protocolVersion"))
         interrupts, book.interrupts = book.interrupts, None
@@ -49,24 +48,24 @@ class Runs:
 
     def _identify(self, event: WireEvent) -> None:
         book = self.book
-        assert book.run is not None
-        thread = key_of(event["threadId"])
+        thread, run = key_of(event["threadId"]), key_of(event["runId"])
+        book.run = run
         if book.thread is not None and thread != book.thread:
-            message = f"run {shown(book.run)} is on thread {shown(thread)}; the stream's thread is {shown(book.thread)}"
+            message = (
+                f"run {shown(run)} is on thread {shown(thread)}; the stream's thread is {shown(book.thread)}"
+            )
             book.report("thread-changed", message, pointer="/threadId", related=book.thread_index)
-        elif book.run in book.runs:
-            message = f"runId {shown(book.run)} was used by the run that began at event {book.runs[book.run]}"
-            book.report("run-id-reused", message, pointer="/runId", related=book.runs[book.run])
+        elif run in book.runs:
+            message = f"runId {shown(run)} was used by the run that began at event {book.runs[run]}"
+            book.report("run-id-reused", message, pointer="/runId", related=book.runs[run])
         book.thread, book.thread_index = thread, book.index
-        book.runs[book.run] = book.index
+        book.runs[run] = book.index
 
     def _version(self, declared: str | None) -> None:
         if declared is None:
             self.book.report("version-missing", "RUN_STARTED declares no protocolVersion")
             return
-        version, known = _VERSION.fullmatch(declared), _VERSION.match(PROTOCOL_VERSION)
-        assert known is not None
-        if version is None or tuple(map(int, version.groups())) > tuple(map(int, known.groups())):
+        if not _VERSION.fullmatch(declared) or _numbers(declared) > _numbers(PROTOCOL_VERSION):
             message = f"protocolVersion is {shown(declared)}; this reader knows {PROTOCOL_VERSION}"
             self.book.report("version-unknown", message, pointer="/protocolVersion")
 
@@ -208,3 +207,7 @@ class Runs:
                 if part in entry and whole in entry and entry[part] > entry[whole]:
                     message = f"{part} is {entry[part]}, more than the {entry[whole]} {whole} it is a part of"
                     self.book.report("usage-sums", message, pointer=f"/usage/{position}/{part}")
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")[:2]]

@@ -1,0 +1,36 @@
+"""The `byline` command: a group, and one module per command."""
+
+import importlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import click
+
+from byline.cli._reports import own_version
+
+__all__ = ["main"]
+
+_COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "check": ("byline.cli.check", "Judge streams of AG-UI events."),
+    }
+)
+"""Name, module (with a command of that name), one line of help; a command is imported when it is used."""
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*_COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(own_version(), prog_name="byline")
+def main() -> None:
+    """See who did what in a multi-agent run."""

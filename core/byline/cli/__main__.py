@@ -1,0 +1,3 @@
+from byline.cli import main
+
+main()
