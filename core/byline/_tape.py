@@ -219,10 +219,13 @@ def outlet(sink: Any, *, redact: Redact | None, append: bool) -> Outlet:
     raise InputError(f"the sink is {type(sink).__name__}, expected a path, a callable or a queue")
 
 
-def _redacted(event: BaseEvent, redact: Redact) -> dict[str, Any] | None:
-    """Ask `redact` what may be written; when it fails, nothing of the event may."""
+def _redacted(event: BaseEvent, redact: Redact | None) -> BaseEvent | None:
+    """Ask `redact` what may be written; when it fails, or what it gives is no event, nothing of the event may."""
+    if redact is None:
+        return event
     try:
-        return redact(event.model_dump(mode="json", by_alias=True))
+        wire = redact(event.model_dump(mode="json", by_alias=True))
+        return None if wire is None else EVENT_CLASSES[wire["type"]].model_validate(wire)
     except Exception:
         _log.error("redact failed; the %s event is not recorded", event.type.value, exc_info=True)
         return None
@@ -257,10 +260,8 @@ class _File:
     def prepare(self, event: BaseEvent) -> Any:
         if self._redact is None:
             return encode(event)
-        wire = _redacted(event, self._redact)
-        return (
-            None if wire is None else EVENT_CLASSES[event.type.value].model_validate(wire).model_dump_json()
-        )
+        seen = _redacted(event, self._redact)
+        return None if seen is None else encode(seen)
 
     def write(self, prepared: Sequence[Any]) -> None:
         self._file.write(("\n".join(prepared) + "\n").encode())
@@ -281,10 +282,7 @@ class _Each:
         """Nothing to open."""
 
     def prepare(self, event: BaseEvent) -> Any:
-        if self._redact is None:
-            return event
-        wire = _redacted(event, self._redact)
-        return None if wire is None else EVENT_CLASSES[event.type.value].model_validate(wire)
+        return _redacted(event, self._redact)
 
     def write(self, prepared: Sequence[Any]) -> None:
         for event in prepared:
