@@ -73,6 +73,7 @@ class Tape:
         self._patience = patience
         self._changed: Final = threading.Condition()
         self._items: deque[tuple[Hashable, BaseEvent]] = deque()
+        self._jobs: list[Callable[[], None]] = []
         self._waiting = 0  # events that came and are not written
         self._gaps: dict[Hashable, int] = {}
         self._held: dict[
@@ -92,13 +93,21 @@ class Tape:
             if self._closing or self.fault is not None:
                 self.lost += 1
                 return
-            if self._waiting >= self._buffer and not self._room() and event.type not in _ENDS:
+            if self._waiting >= self._buffer and event.type not in _ENDS and not self._room():
                 self._gaps[run] = self._gaps.get(run, 0) + 1
                 self.lost += 1
                 return
             if run in self._gaps:
                 self._append(run, CustomEvent(name=GAP, value={"events": self._gaps.pop(run)}))
             self._append(run, event)
+            if self._idle:
+                self._idle = False
+                self._changed.notify_all()
+
+    def later(self, job: Callable[[], None]) -> None:
+        """Have `job` called in the tape's thread before it next takes what there is."""
+        with self._changed:
+            self._jobs.append(job)
             if self._idle:
                 self._idle = False
                 self._changed.notify_all()
@@ -126,6 +135,8 @@ class Tape:
 
     def _room(self) -> bool:
         """Wait for room, as long as there is patience left."""
+        if threading.current_thread() is self._thread:  # a job: who else would make room?
+            return True
         began = time.monotonic()
         self._changed.wait_for(lambda: self._waiting < self._buffer, max(self._patience, 0))
         self._patience -= time.monotonic() - began
@@ -153,13 +164,17 @@ class Tape:
     def _take(self) -> list[tuple[Hashable, BaseEvent]] | None:
         """Return what came; `None` when there will be no more."""
         with self._changed:
-            while not self._items:
+            while not self._items and not self._jobs:
                 if self._closing:
                     return None
                 self._idle = True
                 self._changed.wait()
             if not self._closing and self._waiting < self._buffer:
                 self._changed.wait_for(lambda: self._closing or self._waiting >= self._buffer, _GATHER)
+            jobs, self._jobs = self._jobs, []
+        for job in jobs:  # not under our lock: they take a run's, under which others take ours
+            job()
+        with self._changed:
             items, self._items = self._items, deque()
             return list(items)
 

@@ -103,6 +103,10 @@ class Observation:
         self._open[run] = False
         return run
 
+    def later(self, job: Callable[[], None]) -> None:
+        """Have `job` called once, a few milliseconds from now, by the recorder's thread."""
+        self._tape.later(job)
+
     def taker(self, run: ObservedRun) -> Callable[[BaseEvent], None]:
         """Return what takes the events of `run`."""
         key = object()

@@ -48,6 +48,20 @@ def told(recorded: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def joined(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The recording with the pieces of one text, or of one call's arguments, put together."""
+    out: list[dict[str, Any]] = []
+    for event in recorded:
+        same = out and all(
+            event.get(key) == out[-1].get(key) for key in ("type", "messageId", "toolCallId", "subagentRunId")
+        )
+        if same and "delta" in event:
+            out[-1] = {**out[-1], "delta": out[-1]["delta"] + event["delta"]}
+        else:
+            out.append(event)
+    return out
+
+
 def faults(recorded: list[dict[str, Any]]) -> list[str]:
     """What the validator says against a recording: run by run, because a file may hold several threads."""
     found: list[str] = []

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recording_apps import asked, team
 from byline import record
 from byline._tape import Tape, outlet
 from byline.errors import InputError, NoAdapterError
 from byline.events import RunFinishedEvent, RunStartedEvent, TextMessageContentEvent
+from recording_apps import asked, team
 from recording_kit import events, told
 
 STARTED = RunStartedEvent(thread_id="t", run_id="r")
@@ -82,13 +82,13 @@ def test_a_sink_that_fails_is_left_alone(caplog: pytest.LogCaptureFixture):
 
 
 def test_queues_of_threads_and_of_the_loop():
-    taken: "queue.Queue[Any]" = queue.Queue()
+    taken: queue.Queue[Any] = queue.Queue()
     with record(taken):
         team().invoke(*asked("t"))
     assert [taken.get().type.value, taken.queue[-1].type.value] == ["RUN_STARTED", "RUN_FINISHED"]
 
     async def go() -> list[str]:
-        channel: "asyncio.Queue[Any]" = asyncio.Queue()
+        channel: asyncio.Queue[Any] = asyncio.Queue()
         async with record(channel):
             await team().ainvoke(*asked("t"))
         await asyncio.sleep(0)

@@ -481,6 +481,33 @@ class Handler(BaseCallbackHandler):
             self._call_chunk(model, part)
 
     @_guarded
+    def catch_up(self, run_id: UUID, heard: Sequence[tuple[Any, Any]]) -> None:
+        """Take several tokens of one model run, each with its chunk; plain text is told in one piece."""
+        model = self._models.get(run_id)
+        if model is None or model.muted:
+            return
+        text: list[str] = []
+        for token, chunk in heard:
+            message: Any = getattr(chunk, "message", None)
+            content = getattr(message, "content", None)
+            if (
+                isinstance(content, str)
+                and not message.additional_kwargs
+                and not getattr(message, "tool_call_chunks", ())
+            ):
+                text.append(content)
+                continue
+            self._tell(model, text)
+            self.on_llm_new_token(token, chunk=chunk, run_id=run_id)
+        self._tell(model, text)
+
+    def _tell(self, model: _Model, text: list[str]) -> None:
+        if whole := "".join(text):
+            model.said = True
+            self.sink.report(s.Text(model.owner, model.message, whole))
+        text.clear()
+
+    @_guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         model = self._models.pop(run_id, None)
         if model is None:

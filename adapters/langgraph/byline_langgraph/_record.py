@@ -9,6 +9,8 @@ What the observer of `attribute()` has and this one has not:
 * The stream of the graph.  That a run waits for an answer is therefore told by the interrupts that leave the steps of
   the outermost graph, and the state by what the graph returned.  (`GraphCallbackHandler.on_interrupt` is no help: the
   handlers that a configure hook adds are not among those that LangGraph asks for the outermost graph.)
+* Every token by itself.  Tokens are put aside, and told together when something else happens in the run or, by the
+  recorder's thread, a moment later: a token costs the app an append.
 * `tap_output_iter`.  A handler that has it makes LangChain stream models that the app only invokes, and streaming is
   another request to the provider.  A recording must not change one: what was not streamed is told when it is over.
 """
@@ -56,12 +58,13 @@ def observing(observation: Observation, handler: HandlerType = Handler) -> Itera
         # A generator that is closed by the event loop ends in another context, where nothing was set.
         with contextlib.suppress(ValueError):
             _watching.reset(token)
+        watcher.settle()
 
 
 class _Tree:
     """One top-level run and all that runs inside it."""
 
-    __slots__ = ("asked", "handler", "ids", "root", "run", "steps")
+    __slots__ = ("asked", "handler", "heard", "ids", "root", "run", "steps")
 
     def __init__(self, root: UUID, run: ObservedRun, handler: Handler) -> None:
         self.root: Final = root
@@ -70,6 +73,15 @@ class _Tree:
         self.ids: Final[set[UUID]] = set()  # open runs
         self.steps: Final[set[UUID]] = set()  # of those, the steps of the outermost graph
         self.asked: Final[dict[str, None]] = {}  # the interrupts that left one
+        self.heard: dict[UUID, list[tuple[Any, Any]]] = {}  # by model run, the tokens that were put aside
+
+    def settle(self) -> None:
+        """Tell what was put aside, under the run's lock, before anything else is told."""
+        if self.heard:
+            with self.run.lock:
+                heard, self.heard = self.heard, {}
+                for run_id, tokens in heard.items():
+                    self.handler.catch_up(run_id, tokens)
 
 
 class Watcher(BaseCallbackHandler):
@@ -86,7 +98,13 @@ class Watcher(BaseCallbackHandler):
         self._handler: Final = handler
         self._outer: Final = outer
         self._trees: Final[dict[UUID, tuple[_Tree, ...]]] = {}
+        self._growing: Final[dict[UUID, _Tree]] = {}  # the trees whose run is not over, by root
         self._ended: Final[OrderedDict[UUID, _Tree]] = OrderedDict()
+
+    def settle(self) -> None:
+        """Tell all that was put aside."""
+        for tree in list(self._growing.values()):
+            tree.settle()
 
     # ---------------------------------------------------------------- starts
 
@@ -102,6 +120,7 @@ class Watcher(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         for tree in self._enter(run_id, parent_run_id, metadata):
+            tree.settle()
             if parent_run_id == tree.root and any(tag.startswith("graph:step:") for tag in tags or ()):
                 tree.steps.add(run_id)
             tree.handler.on_chain_start(
@@ -126,6 +145,7 @@ class Watcher(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         for tree in self._enter(run_id, parent_run_id, metadata):
+            tree.settle()
             tree.handler.on_tool_start(
                 serialized,
                 input_str,
@@ -147,6 +167,7 @@ class Watcher(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         for tree in self._enter(run_id, parent_run_id, metadata):
+            tree.settle()
             tree.handler.on_chat_model_start(
                 serialized,
                 messages,
@@ -187,17 +208,29 @@ class Watcher(BaseCallbackHandler):
     def _tree(self, run_id: UUID, metadata: Mapping[str, Any]) -> _Tree:
         thread = metadata.get("thread_id")
         run = self._observation.begin(str(run_id if thread is None else thread), str(run_id))
-        return _Tree(run_id, run, self._handler(run, _TRANSPARENT))
+        tree = self._growing[run_id] = _Tree(run_id, run, self._handler(run, _TRANSPARENT))
+        return tree
 
     # ----------------------------------------------------------- in between
 
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
-            tree.handler.on_llm_new_token(token, run_id=run_id, **kwargs)
-            self._raw(tree, "on_llm_new_token", run_id, None, None, token)
+            if self._observation.raw:
+                tree.handler.on_llm_new_token(token, chunk=chunk, run_id=run_id)
+                self._raw(tree, "on_llm_new_token", run_id, None, None, token)
+                continue
+            with tree.run.lock:
+                if not tree.heard:
+                    tree.run.observation.later(tree.settle)
+                heard = tree.heard.get(run_id)
+                if heard is None:
+                    tree.heard[run_id] = [(token, chunk)]
+                else:
+                    heard.append((token, chunk))
 
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
+            tree.settle()
             tree.handler.on_custom_event(name, data, run_id=run_id, **kwargs)
             self._raw(tree, "on_custom_event", run_id, None, name, data)
 
@@ -205,6 +238,7 @@ class Watcher(BaseCallbackHandler):
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
+            tree.settle()
             self._raw(tree, "on_chain_end", run_id, None, None, outputs)
             tree.handler.on_chain_end(outputs, run_id=run_id, **kwargs)
             if run_id == tree.root:
@@ -213,6 +247,7 @@ class Watcher(BaseCallbackHandler):
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
+            tree.settle()
             self._raw(tree, "on_chain_error", run_id, None, None, repr(error))
             if isinstance(error, GraphInterrupt) and run_id in tree.steps:
                 for interrupt in error.args[0] if error.args else ():
@@ -222,24 +257,28 @@ class Watcher(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
+            tree.settle()
             self._raw(tree, "on_tool_end", run_id, None, None, output)
             tree.handler.on_tool_end(output, run_id=run_id, **kwargs)
         self._leave(run_id, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
+            tree.settle()
             self._raw(tree, "on_tool_error", run_id, None, None, repr(error))
             tree.handler.on_tool_error(error, run_id=run_id, **kwargs)
         self._leave(run_id, error)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
+            tree.settle()
             self._raw(tree, "on_llm_end", run_id, None, None, response)
             tree.handler.on_llm_end(response, run_id=run_id, **kwargs)
         self._leave(run_id, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
+            tree.settle()
             self._raw(tree, "on_llm_error", run_id, None, None, repr(error))
             tree.handler.on_llm_error(error, run_id=run_id, **kwargs)
         self._leave(run_id, error)
@@ -252,6 +291,7 @@ class Watcher(BaseCallbackHandler):
                 self._end(tree, error)
 
     def _end(self, tree: _Tree, error: BaseException | None) -> None:
+        self._growing.pop(tree.root, None)
         self._ended[tree.root] = tree
         while len(self._ended) > _KEPT:  # what never told its end: a model whose sibling failed
             _root, old = self._ended.popitem(last=False)
