@@ -24,6 +24,7 @@ from .channel import Channel
 from .errors import InputError, NoAdapterError
 from .events import BaseEvent, Message, RunAgentInput, SubagentStartedEvent
 from .hooks import Invocation, Plugins, Visibility
+from .ledger import Ledger
 from .visibility import Lens
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ __all__ = [
     "Sink",
     "VisibilityRule",
     "attribute",
+    "in_order",
     "milliseconds",
 ]
 
@@ -96,6 +98,8 @@ class Adapter(Protocol):
     """The extra that installs what it needs: `pip install 'byline[extra]'`."""
     requires: Sequence[str]
     """The modules it needs."""
+    refines: Sequence[str]
+    """The names of adapters that take the same targets and know less of them: this one is asked before those."""
 
     def takes(self, target: object) -> bool:
         """Return whether `target` is one of its own; must not import the framework."""
@@ -257,7 +261,9 @@ class Run:
             clock=self._clock,
         )
         channel: Channel[BaseEvent] = Channel()
-        sink = Sink(attributor, channel, Lens(self._how_to_show), self._observers, self._plugins)
+        ledger = Ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
+        observers = self._observers if ledger is None else (*self._observers, ledger.feed)
+        sink = Sink(attributor, channel, Lens(self._how_to_show), observers, self._plugins)
         self._plugins.ask("byline_run_started", run=self)
         sink.start()
         self._pump = asyncio.create_task(self._drive(sink, channel), name=f"byline run {session.run_id}")
@@ -272,7 +278,8 @@ class Run:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"
             await self._stop()
-            self._plugins.ask("byline_run_finished", run=self)
+            sink.report(s.RunCancelled(self._stopped))  # counts only if the pump was stopped before it began
+            self._plugins.ask("byline_run_finished", run=self, ledger=ledger)
         self._raise_what_is_not_an_error()
 
     async def _drive(self, sink: Sink, channel: Channel[BaseEvent]) -> None:
@@ -393,7 +400,7 @@ def attribute(
     for name in [visibility] if isinstance(visibility, str) else visibility.values():
         if name not in _VISIBILITIES:
             raise InputError(f"visibility {name!r} is unknown: expected one of {', '.join(_VISIBILITIES)}")
-    adapters: list[Adapter] = known.collect("byline_adapters")
+    adapters = in_order(known.collect("byline_adapters"))
     for adapter in adapters:
         if adapter.takes(target):
             bound = adapter.bind(target, known, **options)
@@ -401,6 +408,20 @@ def attribute(
                 target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock
             )
     raise NoAdapterError(_nobody(target, adapters, known))
+
+
+def in_order(adapters: Iterable[Adapter]) -> list[Adapter]:
+    """Return `adapters` in the order to ask them in: as they are, but whoever refines another goes before it."""
+    waiting, order = list(adapters), []
+    while waiting:
+        free = next((one for one in waiting if not _is_refined(one, waiting)), waiting[0])
+        waiting.remove(free)
+        order.append(free)
+    return order
+
+
+def _is_refined(adapter: Adapter, by: Iterable[Adapter]) -> bool:
+    return any(adapter.name in getattr(other, "refines", ()) for other in by if other is not adapter)
 
 
 def _nobody(target: object, adapters: Sequence[Adapter], plugins: Plugins) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from .agent import Adapter, Run
     from .delegation import Contract
+    from .ledger import Ledger
     from .recording import Observation
 
 __all__ = ["Candidate", "Demo", "Invocation", "Plugins", "Specs", "Visibility", "hookimpl", "hookspec"]
@@ -125,8 +126,8 @@ class Specs:
         """Watch a run begin."""
 
     @hookspec
-    def byline_run_finished(self, run: "Run") -> None:
-        """Watch a run end."""
+    def byline_run_finished(self, run: "Run", ledger: "Ledger") -> None:
+        """Watch a run end, with the book of all that it did; without `ledger` in the signature none is kept."""
 
     @hookspec
     def byline_demos(self) -> Sequence[Demo]:  # type: ignore[empty-body]
@@ -155,7 +156,8 @@ class Plugins:
             self._manager.register(plugin, name)
             self._manager.check_pending()
         except pluggy.PluginValidationError as fault:
-            self._manager.unregister(plugin)
+            if self._manager.is_registered(plugin):
+                self._manager.unregister(plugin)
             raise HookError(
                 f"{_offender(plugin)} cannot be used as a plugin: {_detail(plugin, fault)}"
             ) from fault
@@ -181,6 +183,10 @@ class Plugins:
     def implements(self, hook: str) -> bool:
         """Return whether anybody answers `hook`: asking nobody is free."""
         return bool(getattr(self._manager.hook, hook).get_hookimpls())
+
+    def takes(self, hook: str, argument: str) -> bool:
+        """Return whether some implementation of `hook` takes `argument`: what nobody takes need not be made."""
+        return any(argument in one.argnames for one in getattr(self._manager.hook, hook).get_hookimpls())
 
     def ask(self, hook: str, **arguments: Any) -> Any:
         """Call `hook` and return its answer; a fault in an implementation is logged and counts as no answer."""

@@ -20,7 +20,7 @@ What the rewriting does, and why:
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -89,112 +89,130 @@ def pointer(path: Sequence[str | int]) -> str:
 
 # --- the rewriting ---------------------------------------------------------------------------------------------
 
+_STR: Final[_Schema] = {"type": "str", "strict": True}
+_ANY: Final[_Schema] = {"type": "any"}
 _NOT_NULL: Final[_Schema] = {
     "type": "union",
     "mode": "left_to_right",
-    "choices": [
-        {"type": "str", "strict": True},
-        {"type": "dict", "strict": True},
-        {"type": "list", "strict": True},
-        {"type": "bool", "strict": True},
-        {"type": "int", "strict": True},
-        {"type": "float", "strict": True},
-    ],
+    "choices": [{"type": kind, "strict": True} for kind in ("str", "dict", "list", "bool", "int", "float")],
     "custom_error_type": "not_null",
-    "custom_error_message": "Input should be any JSON value but null",
+    "custom_error_message": "any value but null",
 }
 
 
-def _rewrite(schema: Any) -> _Schema:
-    kind = schema["type"]
-    rewriter: Callable[[Any], _Schema] | None = _REWRITERS.get(kind)
-    if rewriter is None:  # a construct that the models did not have when this was written
-        raise NotImplementedError(
-            f"the models of ag_ui.core use a core schema {kind!r} that byline cannot make strict"
+class _Rewriter:
+    """Makes the core schema of the official models strict; one method per kind of schema, named after it."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[str, Any] = {}
+
+    def rewrite(self, schema: Any) -> _Schema:
+        """Return the strict form of any schema that the models use."""
+        kind = schema["type"]
+        method = getattr(
+            self, "_definitions_" if kind == "definitions" else "_" + kind.replace("-", "_"), None
         )
-    return rewriter(schema)
+        if method is None:  # a construct that the models did not have when this was written
+            raise NotImplementedError(
+                f"byline cannot make a {kind!r} schema strict; its version and those of pydantic and ag-ui-protocol do not fit"
+            )
+        strict: _Schema = method(schema)
+        return strict
 
+    def _definitions_(self, schema: Any) -> _Schema:
+        self._definitions.update((one["ref"], one) for one in schema["definitions"])
+        return self.rewrite(schema["schema"])
 
-def _model(schema: Any, *, open_: bool = False) -> _Schema:
-    fields = {}
-    for field in schema["schema"]["fields"].values():
-        inner = field["schema"]
-        required = inner["type"] != "default" or inner["default"] is not None
-        if inner["type"] == "default":
-            inner = inner["schema"]
-            if not required and inner["type"] == "nullable":
-                inner = inner["schema"]
-                inner = _NOT_NULL if inner["type"] == "any" else inner
-        fields[field["validation_alias"]] = {
-            "type": "typed-dict-field",
-            "required": required,
-            "schema": inner if inner is _NOT_NULL else _rewrite(inner),
+    def _definition_ref(self, schema: Any) -> _Schema:  # the models are not recursive
+        return self.rewrite(self._definitions[schema["schema_ref"]])
+
+    def _model(self, schema: Any, *, open_: bool = False) -> _Schema:
+        if schema["type"] == "definition-ref":
+            schema = self._definitions[schema["schema_ref"]]
+        fields = {
+            field["validation_alias"]: self._field(field["schema"])
+            for field in schema["schema"]["fields"].values()
         }
-    return {
-        "type": "typed-dict",
-        "fields": fields,
-        "extra_behavior": "allow" if open_ else "forbid",
-        "total": False,
-    }
+        return {"type": "typed-dict", "fields": fields, "extra_behavior": "allow" if open_ else "forbid"}
 
+    def _field(self, schema: Any) -> _Schema:
+        if schema["type"] != "default":
+            return {"type": "typed-dict-field", "required": True, "schema": self.rewrite(schema)}
+        required, schema = schema["default"] is not None, schema["schema"]
+        if not required and schema["type"] == "nullable":
+            schema = schema["schema"]
+            if schema["type"] == "any":
+                return {"type": "typed-dict-field", "required": False, "schema": _NOT_NULL}
+        return {"type": "typed-dict-field", "required": required, "schema": self.rewrite(schema)}
 
-def _int(schema: Any) -> _Schema:
-    bounds = {name: schema[name] for name in ("ge", "le", "gt", "lt") if name in schema}
-    whole = {"type": "float", "strict": True, "allow_inf_nan": False, "multiple_of": 1.0, **bounds}
-    return {
-        "type": "union",
-        "mode": "left_to_right",
-        "choices": [{"type": "int", "strict": True, **bounds}, whole],
-        "custom_error_type": "whole_number",
-        "custom_error_message": "Input should be a whole number"
-        + "".join(f" {sign} {bounds[name]}" for name, sign in (("ge", ">="), ("le", "<=")) if name in bounds),
-    }
+    def _tagged_union(self, schema: Any) -> _Schema:
+        # An `op` tells the operations of RFC 6902 apart, whose objects are open (see the module's text).
+        open_ = schema["discriminator"] == "op"
+        choices = {
+            str(getattr(tag, "value", tag)): self._model(choice, open_=open_)
+            for tag, choice in schema["choices"].items()
+        }
+        return {"type": "tagged-union", "choices": choices, "discriminator": schema["discriminator"]}
 
+    def _union(self, schema: Any) -> _Schema:
+        # Labelled by type, so that an error's `loc` tells which branch it is about.
+        choices = [
+            self.rewrite(choice[0] if isinstance(choice, tuple) else choice) for choice in schema["choices"]
+        ]
+        return {"type": "union", "choices": [(choice, choice["type"]) for choice in choices]}
 
-def _tagged(schema: Any) -> _Schema:
-    # An `op` tells the operations of RFC 6902 apart, whose objects are open (see the module's text).
-    discriminator = schema["discriminator"]
-    choices = {
-        str(getattr(tag, "value", tag)): _model(choice, open_=discriminator == "op")
-        for tag, choice in schema["choices"].items()
-    }
-    return {"type": "tagged-union", "choices": choices, "discriminator": discriminator}
+    def _nullable(self, schema: Any) -> _Schema:
+        return {"type": "nullable", "schema": self.rewrite(schema["schema"])}
 
+    def _literal(self, schema: Any) -> _Schema:
+        return {
+            "type": "literal",
+            "expected": [getattr(value, "value", value) for value in schema["expected"]],
+        }
 
-def _union(schema: Any) -> _Schema:
-    # Labelled by type, so that an error's `loc` tells which branch it is about.
-    choices = [_rewrite(choice[0] if isinstance(choice, tuple) else choice) for choice in schema["choices"]]
-    return {"type": "union", "choices": [(choice, choice["type"]) for choice in choices]}
+    def _int(self, schema: Any) -> _Schema:
+        bounds = _kept(schema, "ge", "le", "gt", "lt")
+        whole = {"type": "float", "strict": True, "allow_inf_nan": False, "multiple_of": 1.0, **bounds}
+        within = "".join(
+            f" {sign} {bounds[name]}" for name, sign in (("ge", ">="), ("le", "<=")) if name in bounds
+        )
+        return {
+            "type": "union",
+            "mode": "left_to_right",
+            "choices": [{"type": "int", "strict": True, **bounds}, whole],
+            "custom_error_type": "whole_number",
+            "custom_error_message": f"a whole number{within}",
+        }
 
+    def _list(self, schema: Any) -> _Schema:
+        # One bad element speaks for its list: a reader need not be told of a million.
+        items = self.rewrite(schema["items_schema"])
+        return {
+            **_kept(schema, "min_length", "max_length"),
+            "type": "list",
+            "strict": True,
+            "fail_fast": True,
+            "items_schema": items,
+        }
 
-def _literal(schema: Any) -> _Schema:
-    return {"type": "literal", "expected": [getattr(value, "value", value) for value in schema["expected"]]}
+    def _dict(self, _: Any) -> _Schema:
+        return {"type": "dict", "strict": True, "keys_schema": {"type": "str"}}
 
+    def _str(self, schema: Any) -> _Schema:
+        return {**_STR, **_kept(schema, "pattern", "min_length", "max_length")}
 
-_REWRITERS: Final[Mapping[str, Any]] = {
-    "model": _model,
-    "tagged-union": _tagged,
-    "union": _union,
-    "literal": _literal,
-    "int": _int,
-    "list": lambda s: {
-        **_kept(s, "min_length", "max_length"),
-        "type": "list",
-        "strict": True,
-        "items_schema": _rewrite(s["items_schema"]),
-    },
-    "dict": lambda _: {"type": "dict", "strict": True, "keys_schema": {"type": "str"}},
-    "str": lambda s: {**_kept(s, "pattern", "min_length", "max_length"), "type": "str", "strict": True},
-    "bool": lambda _: {"type": "bool", "strict": True},
-    "any": lambda _: {"type": "any"},
-}
+    def _bool(self, _: Any) -> _Schema:
+        return {"type": "bool", "strict": True}
+
+    def _any(self, _: Any) -> _Schema:
+        return _ANY
 
 
 def _kept(schema: Any, *names: str) -> _Schema:
     return {name: schema[name] for name in names if name in schema}
 
 
-_WIRE: Final = _rewrite(TypeAdapter(Event).core_schema)
+_WIRE: Final = _Rewriter().rewrite(TypeAdapter(Event).core_schema)
 _VALIDATOR: Final = SchemaValidator(_WIRE)
 
 
@@ -240,13 +258,14 @@ def _quick(event: _Schema) -> Check:
 
 
 def _quick_test(schema: _Schema) -> str | None:
-    if schema == {"type": "str", "strict": True}:
+    if schema == _STR:
         return "{0}.__class__ is str"
     if schema.get("custom_error_type") == "whole_number":
         whole = schema["choices"][0]
-        return (
-            f"{{0}}.__class__ is int and {whole.get('ge', '-1e999')} <= {{0}} <= {whole.get('le', '1e999')}"
-        )
+        bounds = [
+            f"{{0}} {sign} {whole[name]}" for name, sign in (("ge", ">="), ("le", "<=")) if name in whole
+        ]
+        return " and ".join(["{0}.__class__ is int", *bounds])
     return None
 
 
@@ -299,7 +318,7 @@ def wire(event: BaseEvent | Mapping[str, Any]) -> str:
         return json.dumps(event if isinstance(event, dict) else dict(event))
     except RecursionError:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep", limit=True) from None
-    except Exception as error:  # noqa: BLE001 - other people's objects: whatever they raise, they are no JSON
+    except Exception as error:
         raise UnreadableError(f"it cannot be written as JSON: {type(error).__name__}: {error}") from None
 
 
@@ -319,17 +338,38 @@ def _no_number(value: Any) -> tuple[str | int, ...] | None:
 
 # --- explaining ------------------------------------------------------------------------------------------------
 
+_MANY: Final = 1000
+"""With more faults than this in one event, they are not told one by one."""
+
+_EXPECTED: Final = {
+    "string_type": "a string",
+    "dict_type": "an object",
+    "typed_dict_type": "an object",
+    "list_type": "an array",
+    "bool_type": "true or false",
+    "too_short": "an array with at least one element",
+    "string_pattern_mismatch": "a JSON Pointer",
+}
+
 
 def problems(document: Any) -> list[Problem]:
-    """Return everything the schema refuses about `document`, a parsed JSON object with a known `type` or not.
+    """Return what the schema refuses about `document`, a parsed JSON value; empty for an event that it accepts.
 
-    One entry per place, in the order of the document's own schema; empty for an event that `read` accepts.
+    One entry per place, of each list only its first bad element, in the order of the schema.
     """
     try:
         _VALIDATOR.validate_python(document)
     except ValidationError as error:
+        if error.error_count() > _MANY:
+            return [
+                Problem(
+                    "value",
+                    (),
+                    f"the event has {error.error_count()} members or values that the schema refuses",
+                )
+            ]
         found: dict[tuple[str | int, ...], Problem] = {}
-        for detail in error.errors(include_url=False, include_context=True):
+        for detail in error.errors(include_url=False):
             problem = _explain(document, detail)
             if problem is not None:
                 found.setdefault(problem.path, problem)
@@ -338,70 +378,78 @@ def problems(document: Any) -> list[Problem]:
 
 
 def _explain(document: Any, detail: Any) -> Problem | None:
-    path, node, optional, fits = _follow(document, detail["loc"])
-    if not fits:
+    """Return what a pydantic error means, or `None` for one about a branch that the document did not choose."""
+    place = _follow(document, detail["loc"])
+    if place is None:
         return None
+    path, node, optional = place
     kind, value = detail["type"], detail["input"]
     if kind == "missing":
         return Problem("missing", path, f"{_name(path)} is missing")
     if kind == "extra_forbidden":
         return Problem("unknown", path, f"the schema has no {_name(path)} here")
-    if kind == "union_tag_not_found":
-        by = _tag_of(node)
-        return Problem("missing", (*path, by), f"{_name((*path, by))} is missing")
-    if kind == "union_tag_invalid":
-        by = _tag_of(node)
-        known = ", ".join(node["choices"])
-        said = value.get(by) if isinstance(value, dict) else None
-        if isinstance(said, str):
-            what = f"{_name((*path, by))} is {shown(said)}; the schema describes {known if len(known) < 120 else 'no such type'}"
-            return Problem("variant", (*path, by), what)
-        return Problem("value", (*path, by), f"{_name((*path, by))} is {shown(said)}, which is no string")
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        return _explain_tag(path, node, value)
     if value is None and optional:
         return Problem("null", path, f"{_name(path)} is null, which does not stand for absence")
-    return Problem("value", path, f"{_name(path)} is {shown(value)}: {_lower(detail['msg'])}")
+    expected = _EXPECTED.get(kind) or detail["msg"].removeprefix("Input should be ")
+    return Problem("value", path, f"{_name(path)} is {shown(value)}, where the schema has {expected}")
 
 
-def _follow(document: Any, loc: tuple[str | int, ...]) -> tuple[tuple[str | int, ...], _Schema, bool, bool]:
-    """Follow a pydantic `loc`, which also names the branches of unions, through the schema.
+def _explain_tag(path: tuple[str | int, ...], node: _Schema, value: Any) -> Problem:
+    by = node["discriminator"]
+    path = (*path, by)
+    if by not in value:
+        return Problem("missing", path, f"{_name(path)} is missing")
+    if not isinstance(value[by], str):
+        return Problem("value", path, f"{_name(path)} is {shown(value[by])}, where the schema has a string")
+    known = "no such type" if node is _WIRE else ", ".join(node["choices"])
+    return Problem("variant", path, f"{_name(path)} is {shown(value[by])}; the schema describes {known}")
 
-    Returns the path in the document, the schema there, whether the place may be absent, and whether the union
-    branches on the way are the ones that the document's own values chose.
+
+def _follow(document: Any, loc: tuple[str | int, ...]) -> tuple[tuple[str | int, ...], _Schema, bool] | None:
+    """Follow a pydantic `loc`, which also names the branches of unions, through schema and document.
+
+    Returns the path in the document, the schema there, and whether the place may be absent; or `None` where `loc`
+    takes a branch of a `string | array` union that is not the one the document's value took.
     """
     path: tuple[str | int, ...] = ()
-    node, value, optional, fits = _WIRE, document, False, True
+    node, value, optional = _WIRE, document, False
     for part in loc:
         kind = node["type"]
         if kind == "tagged-union":
             node = node["choices"][part]
-            continue
-        if kind == "union":
+        elif kind == "union":
             node = next(choice for choice, label in node["choices"] if label == part)
-            fits = fits and (node["type"] == "list") == isinstance(value, list)
-            continue
-        optional = False
-        if kind == "typed-dict":
-            field = node["fields"].get(part)
-            node, optional = (field["schema"], not field["required"]) if field else ({"type": "any"}, True)
+            if (node["type"] == "list") != isinstance(value, list):
+                return None
         else:
-            node = node.get("items_schema", {"type": "any"})
-        path = (*path, part)
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            value = None
-    return path, node, optional, fits
+            field = node["fields"].get(part) if kind == "typed-dict" else None
+            node = field["schema"] if field else node.get("items_schema", _ANY)
+            optional = field is not None and not field["required"]
+            path = (*path, part)
+            value = _child(value, part)
+    return path, node, optional
 
 
-def _tag_of(node: _Schema) -> str:
-    return str(node["discriminator"])
+def _child(value: Any, part: str | int) -> Any:
+    try:
+        return value[part]
+    except (LookupError, TypeError):
+        return None
 
 
 def _name(path: Sequence[str | int]) -> str:
-    """Name a member as its reader would: the last name, with the number of its element where it is in a list."""
+    """Name a member as its reader would: `outcome.interrupts[0].id`."""
     if not path:
         return "the event"
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else "." + shown_name(part) for part in path)[1:]
+
+
+def shown_name(name: str, limit: int = 40) -> str:
+    """Return an untrusted member name for a message."""
+    plain = name if name.isidentifier() else repr(name)
+    return plain if len(plain) <= limit else plain[:limit] + "…"
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -414,12 +462,8 @@ def shown(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit + 2 else text[:limit] + "…"
 
 
-def _lower(message: str) -> str:
-    return message.removeprefix("Input should be ").removeprefix("String should ").strip()
-
-
-def without(document: Any, paths: Iterator[tuple[str | int, ...]]) -> Any:
-    """Return a copy of `document` that lacks what `paths` lead to."""
+def without(document: Any, paths: Iterable[tuple[str | int, ...]]) -> Any:
+    """Return a copy of `document`, a JSON value, that lacks what `paths` lead to."""
     copy = json.loads(json.dumps(document))
     for path in sorted(paths, key=len, reverse=True):
         node = copy

@@ -35,7 +35,7 @@ import jsonpointer
 
 from byline.errors import BylineError
 
-__all__ = ["Json", "MalformedPatchError", "PatchError", "apply", "check"]
+__all__ = ["Json", "MalformedPatchError", "PatchError", "apply", "check", "copied"]
 
 Json: TypeAlias = Any
 """A JSON value as Python reads it: dict, list, str, int, float, bool or None."""
@@ -154,10 +154,6 @@ class _Add(jsonpatch.AddOperation):
         return obj
 
 
-class _Patch(jsonpatch.JsonPatch):
-    operations = MappingProxyType({**jsonpatch.JsonPatch.operations, "add": _Add})
-
-
 class _Patching:
     """One patch at work: the document so far, and which of its containers are ours to change."""
 
@@ -172,12 +168,12 @@ class _Patching:
             if not _equal(self._find("path", path), operation["value"]):
                 raise _Refusal("value", path, f"the test failed: {_shown(path)} holds something else")
         elif op == "add":
-            self._add(path, _copied(operation["value"]))
+            self._add(path, copied(operation["value"]))
         elif op == "remove":
             self._find("path", path)
             self._remove(path)
         elif op == "replace":
-            self._replace(path, _copied(operation["value"]))
+            self._replace(path, copied(operation["value"]))
         elif op == "copy":
             value = self._find("from", operation["from"])
             self._ours.clear()  # what is in `value` is now in two places, so it is nobody's
@@ -204,18 +200,18 @@ class _Patching:
 
     def _add(self, path: str, value: Json) -> None:
         self._find("path", path, for_add=True)
-        self._act({"op": "add", "path": path, "value": value})
+        self._act(_Add, {"op": "add", "path": path, "value": value})
 
     def _remove(self, path: str) -> None:
         if path:
-            self._act({"op": "remove", "path": path})
+            self._act(jsonpatch.RemoveOperation, {"op": "remove", "path": path})
         else:
             self.document = None
 
-    def _act(self, operation: dict[str, Json]) -> None:
+    def _act(self, kind: type[jsonpatch.PatchOperation], operation: dict[str, Json]) -> None:
         self._own(operation["path"])
         try:
-            self.document = _Patch([operation]).apply(self.document, in_place=True)
+            self.document = kind(operation).apply(self.document)
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as refused:
             raise _Refusal("path", operation["path"], str(refused)) from refused
 
@@ -292,11 +288,12 @@ def _equal(left: Json, right: Json) -> bool:
     return bool(left == right)
 
 
-def _copied(value: Json) -> Json:
+def copied(value: Json) -> Json:
+    """Return a copy of a JSON value, its objects and arrays as dicts and lists."""
     if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: copied(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_copied(item) for item in value]
+        return [copied(item) for item in value]
     return value
 
 

@@ -21,6 +21,7 @@ from .events import (
     BaseEvent,
     EventType,
     Interrupt,
+    RunErrorEvent,
     RunFinishedEvent,
     StepFinishedEvent,
     StepStartedEvent,
@@ -71,6 +72,8 @@ class Lens:
             return self._step(event) if event.type in _STEPS else event
         if isinstance(event, RunFinishedEvent):
             return self._finished(event)
+        if isinstance(event, RunErrorEvent):
+            return event.model_copy(update=self._account(event.metadata))
         tag = getattr(event, "subagent_run_id", None)
         shown = None if tag is None else self._changed.get(tag)
         if shown is None:
@@ -150,11 +153,26 @@ class Lens:
             update["outcome"] = outcome.model_copy(
                 update={"interrupts": [self._interrupt(one) for one in interrupts]}
             )
-        byline = (event.metadata or {}).get("byline", {})
-        if "usage" in byline:
-            usage = [self._usage(entry) for entry in byline["usage"]]
-            update["metadata"] = {**(event.metadata or {}), "byline": {**byline, "usage": usage}}
+        update |= self._account(event.metadata)
         return event.model_copy(update=update)
+
+    def _account(self, metadata: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the change to the lists of the terminal event that have an entry per invocation.
+
+        What one cost was spent on behalf of the ancestor it is shown as; what else was observed of it is its alone.
+        """
+        byline = (metadata or {}).get("byline", {})
+        changed: dict[str, Any] = {}
+        for kind, entries in byline.items():
+            if kind == "usage":
+                changed[kind] = [self._usage(entry) for entry in entries]
+            elif isinstance(entries, list):
+                changed[kind] = [
+                    entry
+                    for entry in entries
+                    if not isinstance(entry, dict) or entry.get("subagentRunId") not in self._changed
+                ]
+        return {"metadata": {**(metadata or {}), "byline": {**byline, **changed}}} if changed else {}
 
     def _interrupt(self, interrupt: Interrupt) -> Interrupt:
         shown = self._changed.get(interrupt.subagent_run_id or "")

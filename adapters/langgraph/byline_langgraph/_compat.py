@@ -1,24 +1,48 @@
 """What the installed LangGraph can do: the one place where versions are asked for."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Final
 
 from byline.errors import UnsupportedVersionError
 
-__all__ = ["OLDEST", "check"]
+__all__ = ["BEYOND", "FIRST", "OLDEST", "check", "has"]
 
 OLDEST: Final = (1, 1)
 """The first release whose stream has `version="v2"` parts with a namespace and the interrupts of a step."""
 
 BEYOND: Final = (2, 0)
 
+FIRST: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
+    {
+        # A handler with LangChain's two tap methods makes models stream.  Before this release LangGraph took it for
+        # one of its own and ran every node with `astream`, in which a `@task` that calls a graph returns None: we
+        # would change the app's result.  There the graph's own `messages` stream is asked for instead, whose parts
+        # are thrown away: the events are the same, the cost is higher.
+        "taps": (1, 2, 19),
+    }
+)
+"""Capability: the first release that has it."""
+
+
+def _installed() -> tuple[int, ...]:
+    numbers = []
+    for part in version("langgraph").split(".")[:3]:
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        numbers.append(int(digits or 0))
+    return tuple(numbers)
+
+
+def has(capability: str) -> bool:
+    """Return whether the installed LangGraph has `capability`, a key of `FIRST`."""
+    return _installed() >= FIRST[capability]
+
 
 def check() -> None:
     """Raise `UnsupportedVersionError` for a LangGraph outside the supported range."""
-    installed = version("langgraph")
-    numbers = tuple(int(part) for part in installed.split(".")[:2])
-    if not OLDEST <= numbers < BEYOND:
+    if not OLDEST <= _installed() < BEYOND:
         raise UnsupportedVersionError(
-            f"langgraph {installed} is installed, byline supports 1.1 up to but not including 2.0: "
+            f"langgraph {version('langgraph')} is installed, byline supports 1.1 up to but not including 2.0: "
             "pip install 'byline[langgraph]'"
         )

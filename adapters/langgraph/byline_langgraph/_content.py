@@ -1,9 +1,11 @@
 """Content blocks, both ways: LangChain's many spellings and AG-UI's parts."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Piece", "parts_of", "pieces", "to_blocks"]
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+__all__ = ["Piece", "open_calls", "parts_of", "pieces", "to_blocks"]
 
 Piece: TypeAlias = tuple[Literal["text", "reasoning", "media"], Any]
 """What a model's answer is made of: text, thought text, or an AG-UI content part."""
@@ -113,3 +115,17 @@ def _to_block(part: dict[str, Any]) -> dict[str, Any]:
     if source.get("mimeType"):
         block["mime_type"] = source["mimeType"]
     return block
+
+
+def open_calls(thread: Sequence[BaseMessage]) -> set[str]:
+    """Return the ids of the tool calls that have no answer yet.
+
+    Read in order, because a model may give each of its turns the same id (`call_0`).
+    """
+    waiting: set[str] = set()
+    for message in thread:
+        if isinstance(message, AIMessage):
+            waiting |= {str(call["id"]) for call in [*message.tool_calls, *message.invalid_tool_calls]}
+        elif isinstance(message, ToolMessage):
+            waiting.discard(message.tool_call_id)
+    return waiting

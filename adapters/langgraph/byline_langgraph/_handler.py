@@ -38,7 +38,8 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generati
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
-from ._content import parts_of, pieces
+from . import _compat
+from ._content import open_calls, parts_of, pieces
 
 __all__ = ["Handler", "Scope"]
 
@@ -46,6 +47,7 @@ DEFAULT_NAME: Final = "LangGraph"
 """What LangGraph calls a graph that was given no name."""
 
 _STEP: Final = "graph:step:"
+_PUSHED: Final = ("__pregel_push",)
 _MUTED: Final = "nostream"
 
 T = TypeVar("T")
@@ -171,8 +173,10 @@ class Handler(BaseCallbackHandler):
         self._transparent: Final = transparent
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
-        self._unanswered: Final[dict[str | None, set[str]]] = {}
+        self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
+        self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
 
     def owner_of(self, run_id: UUID) -> str | None:
         """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
@@ -185,11 +189,13 @@ class Handler(BaseCallbackHandler):
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
 
-    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
-        return output
+    if _compat.has("taps"):
 
-    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
-        return output
+        def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+            return output
+
+        def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+            return output
 
     # --------------------------------------------------------------- graphs
 
@@ -207,9 +213,10 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         run = _Run(run_id, parent, kwargs.get("name") or "", metadata or {}, inputs)
-        if parent is not None and any(tag.startswith(_STEP) for tag in tags or ()):
-            if not parent.is_graph:
-                self._open(parent, run)
+        is_step = any(tag.startswith(_STEP) for tag in tags or ())
+        if parent is not None and is_step and not parent.is_graph:
+            self._open(parent, run)
+        if parent is not None and (is_step or _is_pushed(run, parent, metadata or {})):
             run.inside = parent.inside
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
@@ -335,7 +342,7 @@ class Handler(BaseCallbackHandler):
         owner = _owner(run)
         messages = list(_messages(outputs))
         for message in messages:
-            if isinstance(message, ToolMessage) and message.tool_call_id in self._unanswered.get(owner, ()):
+            if isinstance(message, ToolMessage) and self._waits(owner, message.tool_call_id, run.inputs):
                 # Caught errors and refused calls end no tool run; their answer stands in the node's output only.
                 self._answer(owner, message.tool_call_id, message)
         if not run.worked:
@@ -343,23 +350,34 @@ class Handler(BaseCallbackHandler):
         if run.node is not None and not run.node.startswith("__"):
             self.sink.report(s.StepFinished(owner, run.node))
 
+    def _waits(self, owner: str | None, call: str, inputs: Any) -> bool:
+        """Return whether `call` is without an answer: made in this run, or in an earlier one that was suspended."""
+        if call in self._unanswered.get(owner, ()):
+            return True
+        if call in self._answered.get(owner, ()) or not isinstance(inputs, Mapping):
+            return False
+        return call in open_calls(list(_messages(inputs.get("state", inputs))))
+
     def _said_without_a_model(self, owner: str | None, messages: Sequence[BaseMessage], inputs: Any) -> None:
         """A node that ran neither a model nor a graph and returned a new AI message said it itself."""
         if not any(isinstance(message, AIMessage) for message in messages):
             return
         known = {message.id for message in _messages(inputs)}
         for message in messages:
-            if isinstance(message, AIMessage) and message.id not in known and message.id not in self._seen:
-                id_ = message.id or f"said-{len(self._seen)}"
+            if not isinstance(message, AIMessage) or any(message is other for other in self._nameless):
+                continue
+            if message.id is None:
+                self._nameless.append(message)
+            if message.id is None or (message.id not in known and message.id not in self._seen):
+                id_ = message.id or f"said-{len(self._nameless)}"
                 self._seen.add(id_)
                 model = _Model(UUID(int=0), owner, {}, muted=False)
                 self._say_whole(model, message, run=id_)
                 self.sink.report(s.ModelOver(owner, id_))
 
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
-        owner = _owner(run)
         for interrupt in error.args[0] if error.args else ():
-            self.sink.report(question(owner, interrupt, run.call))
+            self.sink.report(question(_owner(run), interrupt, run.call or _reviewed(run, interrupt.value)))
 
     # ---------------------------------------------------------------- tools
 
@@ -423,6 +441,7 @@ class Handler(BaseCallbackHandler):
 
     def _answer(self, owner: str | None, call: str, output: Any) -> None:
         self._unanswered.get(owner, set()).discard(call)
+        self._answered.setdefault(owner, set()).add(call)
         content = output.content if isinstance(output, ToolMessage) else output
         if not isinstance(content, str | list):
             content = str(content)
@@ -585,6 +604,7 @@ class Handler(BaseCallbackHandler):
 
     def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
         self._unanswered.setdefault(model.owner, set()).add(id_)
+        self._answered.get(model.owner, set()).discard(id_)
         self.sink.report(s.Call(model.owner, run, id_, name))
 
     # --------------------------------------------------------------- custom
@@ -599,7 +619,7 @@ def question(owner: str | None, interrupt: Any, call: str | None = None) -> s.Qu
     """Return a LangGraph interrupt as a question.
 
     Its value is anything.  A mapping may name the protocol's fields, in either spelling, as it may under the
-    official bridge; the value itself always goes along in `metadata["langgraph"]["value"]`.
+    official bridge; the value itself always goes along in `metadata["langgraph"]["raw"]`.
     """
     value = interrupt.value
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
@@ -608,25 +628,48 @@ def question(owner: str | None, interrupt: Any, call: str | None = None) -> s.Qu
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", camel).lower()
         return fields.get(camel, fields.get(snake))
 
+    reason = fields.get("reason")
     message = value if isinstance(value, str) else fields.get("message")
     schema = field("responseSchema")
     expires = field("expiresAt")
     return s.Question(
         owner,
         str(interrupt.id),
-        str(fields.get("reason") or "langgraph:interrupt"),
+        "langgraph:interrupt" if reason is None else str(reason),
         message=None if message is None else str(message),
         call=field("toolCallId") or call,
         schema=schema if isinstance(schema, Mapping) else None,
-        metadata={"langgraph": {"value": value}},
+        metadata={"langgraph": {"raw": value}},
         expires_at=None if expires is None else str(expires),
     )
+
+
+def _reviewed(run: _Run, value: Any) -> str | None:
+    """Return the tool call that a review in a node asks about, the first if there are several.
+
+    LangChain's review names tools and arguments and no ids: those are in the message it looked at, the node's input.
+    """
+    requests = value.get("action_requests") if isinstance(value, Mapping) else None
+    if not isinstance(requests, list):
+        return None
+    last = next((one for one in reversed(list(_messages(run.inputs))) if isinstance(one, AIMessage)), None)
+    wanted = [(one.get("name"), one.get("args")) for one in requests if isinstance(one, Mapping)]
+    calls = () if last is None else last.tool_calls
+    return next((call["id"] for call in calls if (call["name"], call["args"]) in wanted), None)
 
 
 def _up(run: _Run | None) -> Iterator[_Run]:
     while run is not None:
         yield run
         run = run.parent
+
+
+def _is_pushed(run: _Run, parent: _Run, metadata: Mapping[str, Any]) -> bool:
+    """Return whether this is a `@task` of the functional API.
+
+    It runs inside the node that called it and has no step tag, but a task namespace of its own.
+    """
+    return run.ns != parent.ns and metadata.get("langgraph_triggers") == _PUSHED and parent.inside is not None
 
 
 def _owner(run: _Run) -> str | None:

@@ -22,7 +22,7 @@ from byline.events import Message, ResumeEntry, RunAgentInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
 
-from ._content import to_blocks
+from ._content import open_calls, to_blocks
 
 __all__ = ["conversation", "graph_input", "new_messages", "resume_command"]
 
@@ -58,16 +58,23 @@ def graph_input(
             "actions": tools,
             "context": context,
         }
+    if is_functional(channels):
+        return {**offered, "messages": list(messages)}
     values = {key: value for key, value in offered.items() if key in channels}
     if "messages" in channels:
         values["messages"] = list(messages)
     return values
 
 
+def is_functional(channels: Iterable[str]) -> bool:
+    """Return whether these are the channels of an `@entrypoint`, which takes one value and declares no names."""
+    return "__previous__" in channels and "__end__" in channels
+
+
 def new_messages(messages: Sequence[Message], thread: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return what `messages` add to a thread: user messages it does not have, answers to calls it waits for."""
     known = {message.id for message in thread}
-    waiting = _unanswered(thread)
+    waiting = open_calls(thread)
     fresh: list[BaseMessage] = []
     for message in messages:
         if message.role == "user" and message.id not in known and message.subagent_run_id is None:
@@ -130,16 +137,6 @@ def _abandoned(id_: str, value: Any) -> Any:
     if isinstance(requests, list):
         return {"decisions": [{"type": "reject", "message": "The user cancelled."} for _ in requests]}
     return {CANCELLED_KEY: True, "interrupt_id": id_}
-
-
-def _unanswered(thread: Sequence[BaseMessage]) -> set[str]:
-    calls = {
-        str(call["id"])
-        for message in thread
-        if isinstance(message, AIMessage)
-        for call in [*message.tool_calls, *message.invalid_tool_calls]
-    }
-    return calls - {message.tool_call_id for message in thread if isinstance(message, ToolMessage)}
 
 
 def _to_langchain(message: Any, id_: str) -> BaseMessage:

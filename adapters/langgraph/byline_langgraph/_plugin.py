@@ -20,6 +20,7 @@ class LangGraphAdapter:
     name = "langgraph"
     extra = "langgraph"
     requires: Sequence[str] = ("langgraph",)
+    refines: Sequence[str] = ()
 
     def takes(self, target: object) -> bool:
         """Return whether `target` is a Pregel graph; any of its base classes tells."""

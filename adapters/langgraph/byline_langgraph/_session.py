@@ -13,7 +13,7 @@ from byline.plain import plain
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.pregel import Pregel
-from langgraph.types import Command
+from langgraph.types import Command, StreamMode
 
 from . import _compat
 from ._handler import Handler, question
@@ -25,6 +25,8 @@ NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 """What of a graph's values is no state of the run: messages are events, the rest came from the client."""
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
+
+_MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -125,7 +127,10 @@ class GraphSession:
             self.native_input = graph_input(run_input, conversation(run_input.messages), graph.channels)
             return
         snapshot = await graph.aget_state(self._config)
-        pending = {str(one.id): one.value for one in snapshot.interrupts}
+        # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
+        pending = {
+            str(one.id): one.value for task in snapshot.tasks if task.result is None for one in task.interrupts
+        }
         if run_input.resume:
             self.native_input = resume_command(run_input.resume, pending, self.thread_id)
         elif legacy is not None:
@@ -149,7 +154,7 @@ class GraphSession:
         stream = self._bound.graph.astream(
             self.native_input,
             config,
-            stream_mode=["values", "custom"],
+            stream_mode=_MODES,
             subgraphs=True,
             version="v2",
             **self._kwargs,
@@ -157,15 +162,16 @@ class GraphSession:
         async for part in stream:
             if part["type"] == "custom":
                 self._custom(sink, handler, part)
-            elif not part["ns"]:
+            elif part["type"] == "values" and not part["ns"]:
                 self._values(sink, part)
                 await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
 
     def _values(self, sink: Sink, part: Any) -> None:
         self.result = part["data"]
-        self._asked = {str(one.id): one for one in part.get("interrupts") or ()}
-        for interrupt in self._asked.values():
+        for interrupt in part.get("interrupts") or ():
+            # Every task that asks gives a part of its own, which lists its own question only.
+            self._asked[str(interrupt.id)] = interrupt
             sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})

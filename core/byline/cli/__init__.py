@@ -13,6 +13,7 @@ __all__ = ["main"]
 
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
+        "demo": ("byline.cli.demo", "Run a team of scripted agents and watch who does what."),
         "check": ("byline.cli.check", "Judge streams of AG-UI events."),
     }
 )

@@ -192,7 +192,7 @@ def check(
         if format_ == "text":
             _excerpt(report)
         reports.append(report)
-    sys.stdout.write(_reports.FORMATS[format_](reports, profile))
+    click.echo(_reports.FORMATS[format_](reports, profile), nl=False)
     sys.exit(_exit_code(reports, fail_on))
 
 

@@ -45,12 +45,14 @@ class Validator:
     for a profile that there is not; nothing after that raises, whatever is fed.
     """
 
-    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "profile")
+    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "kept", "profile")
 
     def __init__(self, profile: Profile = "producer", *, max_open: int = MAX_OPEN) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile is {profile!r}; there are {' and '.join(PROFILES)}")
         self.profile: Final = profile
+        self.kept: WireEvent | None = None
+        """The event fed last as a reader keeps it, without what the schema does not know; `None` if nothing is left."""
         book = self._book = Book(levels(profile), max_open)
         text = Messages(book, TEXT, "text", "text message")
         reasoning = Messages(book, REASONING, "reasoning", "reasoning message")
@@ -77,6 +79,7 @@ class Validator:
         def nests(event: WireEvent) -> None:
             message = f"RUN_STARTED opens run {shown(event['runId'])} while the run of event {book.run_index} is active"
             book.report("run-nested", message, related=book.run_index)
+            invocations.close_run()
             runs.started(event)
 
         def precedes(event: WireEvent) -> None:
@@ -163,6 +166,7 @@ class Validator:
         except (ValueError, TypeError, LookupError):  # not bytes or str, no JSON, no object, no such type
             good = False
         if good:
+            self.kept = known
             if self._lanes:
                 self._before(known)
             self._table[type_](known)
@@ -187,6 +191,7 @@ class Validator:
     def _look_closer(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> None:
         """Judge a record that is no event as it stands; then take of it what a reader would."""
         book = self._book
+        self.kept = None
         try:
             document = parse(event if isinstance(event, bytes | str) else wire(event))
         except UnreadableError as error:
@@ -195,7 +200,7 @@ class Validator:
             return
         found = problems(document)
         quiet = judge(book, document, found)
-        kept = remainder(book, document, found)
+        kept = self.kept = remainder(book, document, found)
         if kept is None:
             return
         if self._lanes:

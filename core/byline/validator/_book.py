@@ -201,11 +201,17 @@ class Book:
         """Return the one copy of `name` that is kept."""
         return self.names.setdefault(name, name)
 
+    def too_many(self) -> None:
+        """Note that more is open than is followed; what is opened from here on is not known to be."""
+        message = f"more than {self.max_open} items of one kind are open at once; the rest of the run is not fully judged"
+        self.report("beyond-limits", message, ("limit",))
+        self.gap = self.index
+
     def lose(self) -> None:
         """Note that an event of this run could not be read: what it opened, closed or changed is not known."""
         self.gap = self.index
         self.state = UNKNOWN
-        self.activities = dict.fromkeys(self.activities, UNKNOWN)
+        self.activities.clear()
 
 
 class _Unknown:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from byline.schema import WireEvent, shown
-from byline.validator._book import Book, Invocation, named
+from byline.validator._book import TAG, Book, Invocation, key_of, named
 
 __all__ = ["Contracts"]
 
@@ -16,10 +16,11 @@ __all__ = ["Contracts"]
 class Contracts:
     """What the invocations of the run have promised."""
 
-    __slots__ = ("book",)
+    __slots__ = ("book", "serial")
 
     def __init__(self, book: Book) -> None:
         self.book = book
+        self.serial: dict[str | None, Invocation] = {}  # by parent, the one that others have to wait for
 
     def announced(self, event: WireEvent, known: Invocation) -> None:
         """Take the contract of an invocation, and hold it and its parent's to the announcement."""
@@ -32,9 +33,9 @@ class Contracts:
             book.report("contract-leaf", message, pointer="/parentSubagentRunId", related=parent.announced)
         if known.contract.get("context") == "isolated":
             self._isolated(known)
-        if known.contract.get("concurrency") == "serial":
-            self._serial(known)
-        if known.contract.get("returns") == "manual" and parent is not None:
+        if parent is not None and known.contract.get("concurrency") == "serial":
+            self._serial(known, parent)
+        if parent is not None and known.contract.get("returns") == "manual":
             book.held[parent.tag] = known
 
     def _isolated(self, known: Invocation) -> None:
@@ -43,19 +44,14 @@ class Contracts:
                 message = f"{named(known.tag)} is declared isolated and has {member}"
                 self.book.report("contract-isolated", message, pointer=f"/metadata/byline/{member}")
 
-    def _serial(self, known: Invocation) -> None:
-        for other in self.book.invocations.values():
-            if other is known or not other.active or other.parent is not known.parent or known.parent is None:
-                continue
-            if other.contract.get("concurrency") == "serial":
-                message = f"{named(known.tag)} is announced while its sibling {named(other.tag)} is active, both declared serial"
-                self.book.report(
-                    "contract-serial",
-                    message,
-                    pointer="/metadata/byline/concurrency",
-                    related=other.announced,
-                )
-                return
+    def _serial(self, known: Invocation, parent: Invocation) -> None:
+        other = self.serial.get(parent.tag)
+        if other is None or not other.active or other.parent is not parent:  # of this run, and not ended
+            self.serial[parent.tag] = known
+            return
+        message = f"{named(known.tag)} is announced while its sibling {named(other.tag)} is active, both declared serial"
+        pointer = "/metadata/byline/concurrency"
+        self.book.report("contract-serial", message, pointer=pointer, related=other.announced)
 
     def closed(self, known: Invocation) -> None:
         """Give control back to the caller of an invocation that has ended."""
@@ -65,27 +61,41 @@ class Contracts:
 
     def run_finished(self, raised: Mapping[str, Mapping[str, Any]]) -> None:
         """Hold the suspended ones to their interaction, the successful ones to the result they owe."""
-        book = self.book
-        suspended = [known for known in book.invocations.values() if known.how.startswith("suspended")]
-        waiting_for_a_child = {id(known.parent) for known in suspended if known.parent is not None}
+        by_tag: dict[str, dict[str, Mapping[str, Any]]] = {}
+        for id_, interrupt in raised.items():
+            if TAG in interrupt:
+                by_tag.setdefault(key_of(interrupt[TAG]), {})[id_] = interrupt
+        invocations = self.book.invocations.values()
+        suspended = [known for known in invocations if known.how.startswith("suspended")]
+        callers = {id(known.parent) for known in suspended}
         for known in suspended:
-            asked = [raised[id_] for id_ in known.interrupts if id_ in raised]
-            asked += [
-                one for one in raised.values() if one not in asked and one.get("subagentRunId") == known.tag
-            ]
-            approvals = [one for one in asked if "toolCallId" in one]
-            if known.contract.get("approvals") is False and approvals:
-                message = f"{named(known.tag)} is suspended for an approval ({shown(approvals[0]['id'])})"
-                book.report("contract-approvals", message, event=known.ended, related=known.announced)
-            if known.contract.get("interaction") == "none":
-                questions = len(asked) - len(approvals)
-                if questions or (not asked and id(known) not in waiting_for_a_child):
-                    message = (
-                        f"{named(known.tag)} is suspended, and neither for an approval nor for a descendant"
-                    )
-                    book.report("contract-interaction", message, event=known.ended, related=known.announced)
-        for known in book.invocations.values():
+            listed = {id_: raised[id_] for id_ in known.interrupts if id_ in raised}
+            # A run that waits suspends all that is open, the silent with those that asked.
+            asked = {**listed, **by_tag.get(known.tag or "", {})}
+            self._suspended(known, asked, silent=bool(raised) or id(known) in callers)
+        waiting = {known.call for known in suspended}  # a call in which another is suspended has no result yet
+        for known in invocations:
             owes = known.contract.get("returns") == "automatic" and known.how == "finished"
-            if owes and known.call is not None and known.call not in book.answered and book.gap is None:
-                message = f"{named(known.tag)} has finished, and its spawning call {shown(known.call)} has no result"
-                book.report("contract-result", message, event=known.ended, related=known.announced)
+            if owes and known.call not in waiting:
+                self._result(known)
+
+    def _suspended(
+        self, known: Invocation, asked: Mapping[str, Mapping[str, Any]], *, silent: bool
+    ) -> None:
+        """Judge a suspension, which may be `silent` about its reason; an interrupt with a tool call is an approval."""
+        approvals = [id_ for id_, interrupt in asked.items() if "toolCallId" in interrupt]
+        if known.contract.get("approvals") is False and approvals:
+            message = f"{named(known.tag)} is suspended for an approval, interrupt {shown(approvals[0])}"
+            self.book.report("contract-approvals", message, event=known.ended, related=known.announced)
+        questions = len(asked) > len(approvals) or not (asked or silent)
+        if known.contract.get("interaction") == "none" and questions:
+            message = f"{named(known.tag)} is suspended, and neither for an approval nor for a descendant"
+            self.book.report("contract-interaction", message, event=known.ended, related=known.announced)
+
+    def _result(self, known: Invocation) -> None:
+        book = self.book
+        if known.call is not None and known.call not in book.answered and book.gap is None:
+            message = (
+                f"{named(known.tag)} has finished, and its spawning call {shown(known.call)} has no result"
+            )
+            book.report("contract-result", message, event=known.ended, related=known.announced)

@@ -18,6 +18,7 @@ from byline.validator._book import (
     TAG,
     TEXT,
     Book,
+    Invocation,
     Open,
     key_of,
     named,
@@ -87,9 +88,7 @@ class Streamed:
         """Note that an item is open, if that many can be followed."""
         book = self.book
         if len(self.open) >= book.max_open:
-            message = f"more than {book.max_open} items of one kind are open at once; the run is not followed further"
-            book.report("beyond-limits", message, ("limit",))
-            book.gap = book.index
+            book.too_many()
         else:
             self.open[key] = (tag, book.index)
 
@@ -107,6 +106,10 @@ class Streamed:
                     book.report(rule, message, (self.prefix, key), related=index)
         if said > _MANY:
             book.report(rule, f"and {said - _MANY} more of this kind are still open")
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what is open."""
         self.open.clear()
 
 
@@ -127,8 +130,9 @@ class Messages(Streamed):
             key = key_of(key)
         owner = book.owner(event.get(TAG))
         tag = owner.tag
-        if key in book.messages or book.calls.get(key, 0) & 15 == MINTING_CALL:
-            tag = self._reopens(event, key, tag, owner.code)
+        known = book.messages.get(key) or minted(book, key)
+        if known is not None:
+            tag = self._reopens(event, key, known, owner)
         else:
             book.messages[key] = packed(book.index, owner.code, self.kind)
             if self.kind == TEXT:
@@ -142,15 +146,16 @@ class Messages(Streamed):
         if label != ("assistant", None):
             self.book.labels[key] = (self.book.share(label[0]), label[1])
 
-    def _reopens(self, event: WireEvent, key: str, tag: str | None, code: int) -> str | None:
+    def _reopens(self, event: WireEvent, key: str, known: int, owner: Invocation) -> str | None:
         """Judge a start whose id is known, and return the tag of the owner it opens under."""
         book, about = self.book, (self.prefix, key)
+        tag, code = owner.tag, owner.code
         if key in self.open:
             was = self.open[key]
             message = f"{event['type']} opens {self.noun} {shown(key)}, which event {was[1]} opened and nothing closed"
             book.report(f"{self.prefix}-already-open", message, about, pointer="/messageId", related=was[1])
             return was[0]
-        index, was_code, kind = known_message(book, key)
+        index, was_code, kind = unpacked(known)
         fresh = index >= book.run_index
         if kind != self.kind and not (kind == MINTING_CALL and self.kind == TEXT):
             message = (
@@ -245,8 +250,8 @@ class Calls(Streamed):
         book = self.book
         message_id = key if holder is None else holder
         known = book.messages.get(message_id)
-        if known is None and holder is not None and book.calls.get(holder, 0) & 15 == MINTING_CALL:
-            known = book.calls[holder]
+        if known is None and holder is not None:
+            known = minted(book, holder)
         if known is None:
             if holder is not None:
                 book.messages[holder] = packed(book.index, code, TEXT)
@@ -295,8 +300,9 @@ class Calls(Streamed):
             book.report("result-repeated", message, pointer="/toolCallId", related=book.answered[call])
         book.answered[call] = book.index
         book.unanswered.pop(call, None)
-        if key in book.messages or book.calls.get(key, 0) & 15 == MINTING_CALL:
-            index, _, kind = known_message(book, key)
+        known = book.messages.get(key) or minted(book, key)
+        if known is not None:
+            index, _, kind = unpacked(known)
             if kind != RESULT:
                 message = f"TOOL_CALL_RESULT makes message {shown(key)}, an id that names {NOUNS[kind]} since event {index}"
                 book.report(
@@ -309,61 +315,70 @@ class Calls(Streamed):
 class Steps:
     """Steps: per owner, so that the tag of the event that finishes one is part of its name."""
 
-    __slots__ = ("book", "open")
+    __slots__ = ("book", "count", "open")
 
     def __init__(self, book: Book) -> None:
         self.book = book
-        self.open: dict[tuple[str | None, str], int] = {}
+        self.open: dict[str, dict[str | None, int]] = {}  # by name and owner
+        self.count = 0
 
     def start(self, event: WireEvent) -> None:
         """Judge STEP_STARTED."""
         book = self.book
-        key = (book.owner(event.get(TAG)).tag, key_of(event["stepName"]))
-        was = self.open.get(key)
-        if was is not None:
-            message = f"step {shown(key[1])} of {named(key[0])} is open since event {was}"
-            book.report("step-already-open", message, ("step", key), pointer="/stepName", related=was)
-        elif len(self.open) >= book.max_open:
-            book.report("beyond-limits", f"more than {book.max_open} steps are open at once", ("limit",))
-            book.gap = book.index
+        tag, name = book.owner(event.get(TAG)).tag, key_of(event["stepName"])
+        owners = self.open.setdefault(name, {})
+        if tag in owners:
+            message = f"step {shown(name)} of {named(tag)} is open since event {owners[tag]}"
+            about = ("step", tag, name)
+            book.report("step-already-open", message, about, pointer="/stepName", related=owners[tag])
+        elif self.count >= book.max_open:
+            book.too_many()
         else:
-            self.open[key] = book.index
+            owners[tag] = book.index
+            self.count += 1
 
     def finish(self, event: WireEvent) -> None:
         """Judge STEP_FINISHED."""
         book = self.book
-        key = (book.owner(event.get(TAG)).tag, key_of(event["stepName"]))
-        if self.open.pop(key, None) is not None or ("step", key) in book.muted:
-            return
-        other = next((step for step in self.open if step[1] == key[1]), None)
-        if other is not None:
-            message = f"step {shown(key[1])} is finished for {named(key[0])}; it is {named(other[0])} that has it open"
-            book.report(
-                "step-owner",
-                message,
-                ("step", key),
-                pointer="/" + TAG if TAG in event else "",
-                related=self.open[other],
+        tag, name = book.owner(event.get(TAG)).tag, key_of(event["stepName"])
+        owners, about = self.open.get(name, {}), ("step", tag, name)
+        if owners.pop(tag, None) is not None:
+            self.count -= 1
+        elif owners:
+            other, index = next(iter(owners.items()))
+            message = (
+                f"step {shown(name)} is finished for {named(tag)}; it is {named(other)} that has it open"
             )
-            book.muted.add(("step", other))
+            book.report(
+                "step-owner", message, about, pointer="/" + TAG if TAG in event else "", related=index
+            )
+            book.muted.add(("step", other, name))
         elif book.gap is None:
-            message = f"step {shown(key[1])} of {named(key[0])} is not open"
-            book.report("step-not-open", message, ("step", key), pointer="/stepName")
+            message = f"step {shown(name)} of {named(tag)} is not open"
+            book.report("step-not-open", message, about, pointer="/stepName")
+        if not owners:
+            self.open.pop(name, None)
 
     def left_open(self) -> None:
         """Report what the run leaves open, and forget it."""
         book = self.book
-        for key, index in self.open.items():
-            if book.gap is None or index > book.gap:
-                message = f"step {shown(key[1])} of {named(key[0])} is still open when the run finishes"
-                book.report("step-left-open", message, ("step", key), related=index)
+        for name, owners in self.open.items():
+            for tag, index in owners.items():
+                if book.gap is None or index > book.gap:
+                    message = f"step {shown(name)} of {named(tag)} is still open when the run finishes"
+                    book.report("step-left-open", message, ("step", tag, name), related=index)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what is open."""
         self.open.clear()
+        self.count = 0
 
 
-def known_message(book: Book, key: str) -> tuple[int, int, int]:
-    """Return where a message id was first seen, whose it is and what it names; a call may have minted it."""
-    known = book.messages.get(key)
-    return unpacked(book.calls[key] if known is None else known)
+def minted(book: Book, key: str) -> int | None:
+    """Return the call that has minted a message under its own id, packed, if there is one."""
+    call = book.calls.get(key)
+    return call if call is not None and call & 15 == MINTING_CALL else None
 
 
 def encrypted_value(book: Book, event: WireEvent) -> None:
@@ -371,7 +386,7 @@ def encrypted_value(book: Book, event: WireEvent) -> None:
     key = key_of(event["entityId"])
     owner = book.owner(event.get(TAG))
     of_call = event["subtype"] == "tool-call"
-    known = book.calls.get(key) if of_call else book.messages.get(key)
+    known = book.calls.get(key) if of_call else book.messages.get(key) or minted(book, key)
     index, was, kind = (-1, 0, 0) if known is None else unpacked(known)
     if known is None or kind not in (CALL, MINTING_CALL, TEXT, REASONING, RESULT):
         if book.gap is None:

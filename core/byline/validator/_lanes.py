@@ -51,12 +51,13 @@ class _Lane:
 class Lanes:
     """The lanes of the run, by owner."""
 
-    __slots__ = ("book", "families", "open")
+    __slots__ = ("book", "families", "of_kind", "open")
 
     def __init__(self, book: Book, families: Mapping[str, Streamed]) -> None:
         self.book = book
         self.families = families
         self.open: dict[str | None, _Lane] = {}
+        self.of_kind: dict[str, dict[str | None, _Lane]] = {prefix: {} for prefix in families}
 
     def text(self, event: WireEvent) -> None:
         """Judge TEXT_MESSAGE_CHUNK."""
@@ -100,13 +101,15 @@ class Lanes:
         if lane is not None and lane.family is family:
             return lane
         if TAG not in event:
-            candidates = [lane for lane in self.open.values() if lane.family is family]
+            candidates = self.of_kind[family.prefix]
+            first = next(iter(candidates.values()), None)
             if len(candidates) == 1:
-                return candidates[0]
-            if candidates:
-                said = f"{event['type']} has neither {family.id} nor tag, and {len(candidates)} subagents have a {family.noun} open"
+                return first
+            if first is not None:
+                what = f"{len(candidates)} subagents have a {family.noun} open"
+                message = f"{event['type']} has neither {family.id} nor tag, and {what}"
                 self.book.report(
-                    "chunk-ambiguous", said, ("lane", family.prefix, tag), related=candidates[0].index
+                    "chunk-ambiguous", message, ("lane", family.prefix, tag), related=first.index
                 )
                 return None
         self._opens(family, event, explicit=None)
@@ -136,7 +139,7 @@ class Lanes:
             said = {member: event.get(member, _ABSENT.get(member)) for member in _MEMBERS[family.prefix]}
             tag = family.open[key][0]
             self._close(tag)
-            self.open[tag] = _Lane(family, key, book.index, said)
+            self.open[tag] = self.of_kind[family.prefix][tag] = _Lane(family, key, book.index, said)
 
     def _compare(self, lane: _Lane, member: str, event: WireEvent) -> None:
         old, new = lane.said[member], event[member]
@@ -154,6 +157,7 @@ class Lanes:
     def _close(self, tag: str | None) -> None:
         lane = self.open.pop(tag, None)
         if lane is not None:
+            del self.of_kind[lane.family.prefix][tag]
             lane.family.open.pop(lane.key, None)
 
     def before(self, event: WireEvent) -> None:

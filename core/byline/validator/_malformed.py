@@ -6,12 +6,16 @@ names are then muted, and where it does not even name them there is a gap.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from byline.schema import Problem, WireEvent, problems, without
 from byline.validator._book import ACTIVITY, TAG, UNKNOWN, Book, key_of, packed
 
 __all__ = ["judge", "remainder"]
+
+_ROUNDS: Final = 20
+_STRIPPED: Final = {"unknown": 0, "null": 0, "variant": 1}
+"""What can be left out of an event: a member, or (one step up) the object whose tag is not known."""
 
 _RUN_EVENTS = frozenset({"RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"})
 _ITEMS = (
@@ -79,12 +83,16 @@ def remainder(book: Book, document: Any, found: Sequence[Problem]) -> WireEvent 
         if book.levels.get("unknown-type") == "error":
             book.lose()
         return None
-    strippable = {"unknown": 0, "null": 0, "variant": 1}
-    if all(problem.kind in strippable for problem in found):
-        cut = {problem.path[: len(problem.path) - strippable[problem.kind]] for problem in found}
-        kept = without(document, iter(cut))
-        if not problems(kept):
+    kept, left = document, found
+    for _ in range(_ROUNDS):  # of each list, only the first bad element is known at a time
+        if not left:
             return dict(kept)
+        if any(problem.kind not in _STRIPPED for problem in left):
+            break
+        kept = without(
+            kept, {problem.path[: len(problem.path) - _STRIPPED[problem.kind]] for problem in left}
+        )
+        left = problems(kept)
     if document["type"] in _RUN_EVENTS:
         return _boundary(book, document)
     _mute(book, document)
@@ -110,7 +118,7 @@ def _mute(book: Book, document: WireEvent) -> None:
     elif type_.startswith("STEP_"):
         name, tag = document.get("stepName"), document.get(TAG)
         if isinstance(name, str) and (tag is None or isinstance(tag, str)):
-            book.muted.add(("step", (None if tag is None else key_of(tag), key_of(name))))
+            book.muted.add(("step", None if tag is None else key_of(tag), key_of(name)))
         else:
             book.lose()
     else:

@@ -38,7 +38,7 @@ class Runs:
         """Judge RUN_STARTED and begin a run with nothing open."""
         book = self.book
         for items in self.items:
-            items.open.clear()
+            items.clear()
         book.begin_run()
         self._identify(event)
         self._version(event.get("protocolVersion"))
@@ -190,7 +190,7 @@ class Runs:
     def failed(self, event: WireEvent) -> None:
         """Judge RUN_ERROR: it ends the run and everything in it, and asks for no closing event."""
         for items in self.items:
-            items.open.clear()
+            items.clear()
         self._usage(event)
         self.invocations.close_run()
         self.book.interrupts = None

@@ -1,0 +1,135 @@
+"""Hand-offs: langgraph-supervisor and langgraph-swarm."""
+
+import pytest
+from byline_langgraph.scripted import Say
+from kit import Play, agent, model
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph_supervisor import create_supervisor
+from langgraph_swarm import create_handoff_tool, create_swarm
+
+# langgraph-supervisor builds its supervisor with a function that LangGraph calls outdated.
+pytestmark = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+
+
+def to(id_, name):
+    return (id_, f"transfer_to_{name}", {})
+
+
+def supervisor(agents, *turns, name="supervisor", **options):
+    return create_supervisor(agents, model=model(*turns), supervisor_name=name, **options)
+
+
+def test_a_supervisor_hands_over_and_gets_control_back():
+    alpha, beta = agent("alpha", "", "alpha answers"), agent("beta", *[""] * 4, "beta answers")
+    graph = supervisor(
+        [alpha, beta],
+        Say("super asks alpha", calls=[to("call_A", "alpha")]),
+        "",
+        "",
+        Say("super asks beta", calls=[to("call_B", "beta")]),
+        "",
+        "",
+        "super done",
+    ).compile()
+    assert Play(graph).run().lines == [
+        "start",
+        "main says m1: 'super asks alpha'",
+        "main calls call_A in m1: transfer_to_alpha {}",
+        "main hears call_A: 'Successfully transferred to alpha'",
+        "alpha#1 opens as handoff and back for main, call call_A in m1",
+        "alpha#1 says m2: 'alpha answers'",
+        "alpha#1 returns 'alpha answers'",
+        "main says m3: 'super asks beta'",
+        "main calls call_B in m3: transfer_to_beta {}",
+        "main hears call_B: 'Successfully transferred to beta'",
+        "beta#1 opens as handoff and back for main, call call_B in m3",
+        "beta#1 says m4: 'beta answers'",
+        "beta#1 returns 'beta answers'",
+        "main says m5: 'super done'",
+        "end",
+    ]
+
+
+def test_a_supervisor_of_supervisors():
+    alpha = agent("alpha", *[""] * 2, "alpha answers")
+    research = supervisor(
+        [alpha], "", Say("research asks", calls=[to("call_B", "alpha")]), "", "", "research done", name="research_lead"
+    ).compile(name="research")
+    graph = supervisor(
+        [research], Say("top asks", calls=[to("call_A", "research")]), "", "", "top done", name="top"
+    ).compile(name="company")
+    assert Play(graph, transparent=["top", "research_lead"]).run().lines == [
+        "start",
+        "main says m1: 'top asks'",
+        "main calls call_A in m1: transfer_to_research {}",
+        "main hears call_A: 'Successfully transferred to research'",
+        "research#1 opens as handoff and back for main, call call_A in m1",
+        "research#1 says m2: 'research asks'",
+        "research#1 calls call_B in m2: transfer_to_alpha {}",
+        "research#1 hears call_B: 'Successfully transferred to alpha'",
+        "alpha#1 opens as handoff and back for research#1, call call_B in m2",
+        "alpha#1 says m3: 'alpha answers'",
+        "alpha#1 returns 'alpha answers'",
+        "research#1 says m4: 'research done'",
+        "research#1 returns 'research done'",
+        "main says m5: 'top done'",
+        "end",
+    ]
+
+
+def swarm(**options):
+    to_beta = create_handoff_tool(agent_name="beta")
+    to_alpha = create_handoff_tool(agent_name="alpha")
+    alpha = agent("alpha", Say("alpha passes on", calls=[to("call_B", "beta")]), "", "alpha ends", tools=[to_beta])
+    beta = agent("beta", "", Say("beta passes back", calls=[to("call_A", "alpha")]), "", "beta again", tools=[to_alpha])
+    return create_swarm([alpha, beta], default_active_agent="alpha").compile(**options)
+
+
+def test_a_swarm_hands_over_and_back():
+    assert Play(swarm()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'alpha passes on'",
+        "alpha#1 calls call_B in m1: transfer_to_beta {}",
+        "alpha#1 hears call_B: 'Successfully transferred to beta'",
+        "alpha#1 returns None",
+        'main state {"active_agent": "beta"}',
+        "beta#1 opens as handoff for main, call call_B in m1",
+        "beta#1 says m2: 'beta passes back'",
+        "beta#1 calls call_A in m2: transfer_to_alpha {}",
+        "beta#1 hears call_A: 'Successfully transferred to alpha'",
+        "beta#1 returns None",
+        'main state {"active_agent": "alpha"}',
+        "alpha#2 opens as handoff for main, call call_A in m2",
+        "alpha#2 says m3: 'alpha ends'",
+        "alpha#2 returns 'alpha ends'",
+        "end",
+    ]
+
+
+def test_the_next_turn_goes_to_whom_the_swarm_was_handed():
+    to_beta = create_handoff_tool(agent_name="beta")
+    alpha = agent("alpha", Say("alpha passes on", calls=[to("call_B", "beta")]), tools=[to_beta])
+    beta = agent("beta", "", "beta takes it", "beta goes on")
+    play = Play(create_swarm([alpha, beta], default_active_agent="alpha").compile(checkpointer=InMemorySaver()))
+    assert play.run("one").lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'alpha passes on'",
+        "alpha#1 calls call_B in m1: transfer_to_beta {}",
+        "alpha#1 hears call_B: 'Successfully transferred to beta'",
+        "alpha#1 returns None",
+        'main state {"active_agent": "beta"}',
+        "beta#1 opens as handoff for main, call call_B in m1",
+        "beta#1 says m2: 'beta takes it'",
+        "beta#1 returns 'beta takes it'",
+        "end",
+    ]
+    assert play.run("two").lines == [
+        "start",
+        'main state {"active_agent": "beta"}',
+        "beta#2 opens as subgraph for main",
+        "beta#2 says m3: 'beta goes on'",
+        "beta#2 returns 'beta goes on'",
+        "end",
+    ]
