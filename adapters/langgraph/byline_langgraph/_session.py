@@ -26,7 +26,9 @@ NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
-_MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+_MODES: Final[list[StreamMode]] = (
+    ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+)
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -129,7 +131,10 @@ class GraphSession:
         snapshot = await graph.aget_state(self._config)
         # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
         pending = {
-            str(one.id): one.value for task in snapshot.tasks if task.result is None for one in task.interrupts
+            str(one.id): one.value
+            for task in snapshot.tasks
+            if task.result is None
+            for one in task.interrupts
         }
         if run_input.resume:
             self.native_input = resume_command(run_input.resume, pending, self.thread_id)
