@@ -166,7 +166,10 @@ class Sink:
                 return
             self._faults.add(where)
             value = {"where": where, "error": f"{type(fault).__name__}: {fault}"}
-            self._deliver(self.attributor.feed(s.Custom(None, "byline.fault", value)))
+            try:
+                self._deliver(self.attributor.feed(s.Custom(None, "byline.fault", value)))
+            except Exception:
+                _log.exception("byline could not report its own fault")
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""

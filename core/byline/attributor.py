@@ -16,7 +16,7 @@ Five ideas carry it:
   message under that owner, which the protocol allows, and is closed again before the run ends.
 * **One space of public ids.**  The framework's ids are kept while they are free; one that is taken gets the
   owner added (`call_0@writer-1`), then a number (`call_0#2`), and every later mention follows it.
-* **The end closes everything**, deepest first, and says how: see `_ENDINGS` and `_how_it_ended`.
+* **The end closes everything**, deepest first, and says how: see `byline._ending`.
 
 Sans-IO and synchronous: no clock, no random ids, no task.  One attributor serves one run.
 """
@@ -25,11 +25,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from ag_ui.core import ContentPart, aggregate_token_usage
+from ag_ui.core import ContentPart
 from pydantic import TypeAdapter, ValidationError
 
 from . import events
 from . import signals as s
+from ._ending import CANCELLED, INTERRUPT_LOST, Account, byline, how_it_ended
 from ._lanes import REASONING, TEXT, Ids, Lane, Message, ToolCall, native_ids
 from .events import (
     PROTOCOL_VERSION,
@@ -60,7 +61,6 @@ from .events import (
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
-    TokenUsage,
     ToolCallArgsEvent,
     ToolCallEndEvent,
     ToolCallResultEvent,
@@ -69,12 +69,6 @@ from .events import (
 from .plain import clean_text, plain
 
 __all__ = ["CANCELLED", "INTERRUPT_LOST", "Attributor", "native_ids"]
-
-CANCELLED: Final = "cancelled"
-"""`SUBAGENT_ERROR.code` of an invocation that was cut off: with its run, or with what failed beside it."""
-
-INTERRUPT_LOST: Final = "interrupt_lost"
-"""`SUBAGENT_ERROR.code` of an invocation whose question never reached the user although the run went on."""
 
 _PARTS: Final = TypeAdapter(list[ContentPart])
 
@@ -114,7 +108,7 @@ class Attributor:
         self._inherited: dict[str, list[tuple[str, ToolCall]]] = {}
         self._activities: dict[tuple[str | None, str], str] = {}
         self._questions: dict[str, tuple[Lane, s.Question]] = {}
-        self._usage: dict[str | None, list[TokenUsage]] = {}
+        self._spent: Final = Account()
         self._state: set[str] | None = None
         self._out: list[BaseEvent] = []
         self._learn(history)
@@ -156,9 +150,12 @@ class Attributor:
     # ------------------------------------------------------------------ ids
 
     def _learn(self, history: Iterable[events.Message]) -> None:
-        """Take the ids of what the client already has, and know the calls that still wait for an answer."""
+        """Take the ids of what the client already has, and know its calls and which of them were answered.
+
+        A framework that runs a task again after an interrupt answers again what was answered before.
+        """
         answered: set[str] = set()
-        waiting: list[tuple[str | None, ToolCall]] = []
+        calls: list[tuple[str | None, ToolCall]] = []
         for message in history:
             self._ids.take(message.id)
             if message.role == "tool":
@@ -166,12 +163,11 @@ class Attributor:
             elif message.role == "assistant":
                 for call in message.tool_calls or ():
                     self._ids.take(call.id)
-                    waiting.append(
+                    calls.append(
                         (message.subagent_run_id, ToolCall(None, call.id, call.function.name, message.id))
                     )
-        for tag, known in waiting:
-            if known.id in answered:
-                continue
+        for tag, known in calls:
+            known.answered = known.id in answered
             for native in native_ids(known.id):
                 if tag is None:
                     self._by_native.setdefault((None, native), []).append(known)
@@ -228,7 +224,7 @@ class Attributor:
                 parent_subagent_run_id=parent.id,
                 parent_tool_call_id=None if call is None else call.id,
                 parent_message_id=None if call is None else call.message,
-                metadata=_byline(signal.metadata),
+                metadata=byline(signal.metadata),
                 timestamp=self._now(),
             )
         )
@@ -242,7 +238,7 @@ class Attributor:
                 SubagentFinishedEvent(
                     subagent_run_id=lane.id or "",
                     result=None if signal.result is s.ABSENT else plain(signal.result),
-                    metadata=_byline(signal.metadata),
+                    metadata=byline(signal.metadata),
                 ),
             )
 
@@ -263,7 +259,7 @@ class Attributor:
                 subagent_run_id=lane.id or "",
                 message=clean_text(message),
                 code=None if code is None else clean_text(code),
-                metadata=_byline(metadata),
+                metadata=byline(metadata),
             ),
         )
 
@@ -526,8 +522,7 @@ class Attributor:
         )
 
     def _add_usage(self, signal: s.Usage) -> None:
-        lane = self._lane(signal.owner)
-        self._usage[lane.id] = aggregate_token_usage([*self._usage.get(lane.id, ()), signal.usage])
+        self._spent.add(self._lane(signal.owner).id, signal.usage)
 
     def _question(self, signal: s.Question) -> None:
         if signal.id in self._questions:
@@ -543,7 +538,7 @@ class Attributor:
     def _run_finished(self, signal: s.RunFinished) -> None:
         asked = list(dict.fromkeys(signal.asked))
         interrupts = [self._interrupt(id_) for id_ in asked]
-        self._end_lanes(_how_it_ended(list(self._lanes.values()), interrupted=bool(asked)), frozenset(asked))
+        self._end_lanes(how_it_ended(list(self._lanes.values()), interrupted=bool(asked)), frozenset(asked))
         if interrupts:
             outcome: Any = RunFinishedInterruptOutcome(interrupts=interrupts)
         else:
@@ -558,7 +553,7 @@ class Attributor:
 
     def _run_failed(self, signal: s.RunFailed) -> None:
         self._end_lanes(lambda _lane: (CANCELLED, "cut off because the run failed"), frozenset())
-        usage, metadata = self._account(None)
+        usage, metadata = self._spent.terminal()
         self._end(
             RunErrorEvent(
                 message=clean_text(signal.message),
@@ -600,7 +595,7 @@ class Attributor:
         )
 
     def _finished(self, outcome: Any, result: Any, extra: Mapping[str, Any] | None) -> RunFinishedEvent:
-        usage, metadata = self._account(extra)
+        usage, metadata = self._spent.terminal(extra)
         return RunFinishedEvent(
             thread_id=self.thread_id,
             run_id=self.run_id,
@@ -610,23 +605,6 @@ class Attributor:
             metadata=metadata,
             timestamp=self._now(),
         )
-
-    def _account(
-        self, extra: Mapping[str, Any] | None
-    ) -> tuple[list[TokenUsage] | None, dict[str, Any] | None]:
-        """Return the run's usage, subagents included, and the `metadata` that says whose it was.
-
-        "totalTokens is inputTokens plus outputTokens": computed, because providers count theirs differently.
-        """
-        total = _totals(aggregate_token_usage([one for many in self._usage.values() for one in many]))
-        more = dict(extra or {})
-        if any(tag is not None for tag in self._usage):
-            more["usage"] = [
-                {**({} if tag is None else {"subagentRunId": tag}), **one.model_dump(by_alias=True)}
-                for tag, many in self._usage.items()
-                for one in _totals(many)
-            ]
-        return total or None, _byline(more)
 
     def _end(self, event: BaseEvent) -> None:
         self._out.append(event)
@@ -659,48 +637,6 @@ class Attributor:
     """What each signal does: the one place where a signal meets its meaning."""
 
 
-def _how_it_ended(lanes: Sequence[Lane], *, interrupted: bool) -> Callable[[Lane], tuple[str, str] | None]:
-    """Return how to end each invocation that is open when the run finished by itself.
-
-    Suspended: all of them when the run waits for an answer; else those that wait for the user's next words, and
-    their ancestors.  Otherwise a question that was raised in one, or below it, has been swallowed on its way up.
-    What is left was still at work: it outlived the run.
-    """
-    waiting: set[Lane] = set()
-    lost: set[Lane] = set()
-    for lane in lanes:
-        for marked, belongs in ((waiting, lane.suspended), (lost, bool(lane.questions))):
-            ancestor: Lane | None = lane if belongs and lane.open else None
-            while ancestor is not None and ancestor not in marked:
-                marked.add(ancestor)
-                ancestor = ancestor.parent
-
-    def ending(lane: Lane) -> tuple[str, str] | None:
-        if interrupted or lane in waiting:
-            return None
-        if lane in lost:
-            return (
-                INTERRUPT_LOST,
-                "its question was swallowed by the caller, and the run went on without an answer",
-            )
-        return CANCELLED, "still at work when the run ended"
-
-    return ending
-
-
-def _totals(entries: Iterable[TokenUsage]) -> list[TokenUsage]:
-    return [
-        entry.model_copy(
-            update={
-                "total_tokens": None
-                if entry.input_tokens is None or entry.output_tokens is None
-                else entry.input_tokens + entry.output_tokens
-            }
-        )
-        for entry in entries
-    ]
-
-
 def _content(content: str | Sequence[Any]) -> Any:
     """Return a result's content as the protocol has it: text, a list of content parts, or else JSON text."""
     if isinstance(content, str):
@@ -710,10 +646,6 @@ def _content(content: str | Sequence[Any]) -> Any:
         return _PARTS.validate_python(parts)
     except ValidationError:
         return json.dumps(parts, ensure_ascii=False)
-
-
-def _byline(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return {"byline": plain(metadata)} if metadata else None
 
 
 def _pointer(key: str) -> str:

@@ -176,7 +176,12 @@ class Lens:
 
     def _interrupt(self, interrupt: Interrupt) -> Interrupt:
         shown = self._changed.get(interrupt.subagent_run_id or "")
-        return interrupt if shown is None else interrupt.model_copy(update={"subagent_run_id": shown.as_})
+        if shown is None:
+            return interrupt
+        update: dict[str, Any] = {"subagent_run_id": shown.as_}
+        if shown.hidden and interrupt.tool_call_id is not None:
+            update["tool_call_id"] = shown.call  # what the client can see of it
+        return interrupt.model_copy(update=update)
 
     def _usage(self, entry: dict[str, Any]) -> dict[str, Any]:
         shown = self._changed.get(entry.get("subagentRunId", ""))

@@ -316,6 +316,18 @@ def test_a_fault_of_ours_is_logged_and_shown_once_and_changes_nothing_else(caplo
     ] * 2
 
 
+def test_a_fault_that_cannot_even_be_shown_does_not_reach_the_app(caplog, monkeypatch):
+    from byline.attributor import Attributor
+
+    def broken(self, signal):
+        raise ZeroDivisionError("ours")
+
+    for kind in (s.Text, s.Custom):
+        monkeypatch.setitem(Attributor._HANDLERS, kind, broken)
+    events = asyncio.run(collect(agent(scripted(s.Text(None, "m", "hi"))).run(INPUT)))
+    assert kinds(events) == ["RUN_STARTED", "RUN_FINISHED"]
+
+
 def test_a_faulty_observer_is_not_called_again_and_the_others_see_everything(caplog):
     seen, calls = [], []
 

@@ -215,7 +215,10 @@ def test_two_that_ask_at_once_in_one_tool_call():
 
 
 def test_two_calls_in_one_task_of_which_one_asks():
-    """The task runs again as a whole: the call that was answered is answered again, which nobody is told twice."""
+    """The task runs again as a whole, and the call that was answered is answered again.
+
+    A client that sends what it has is not told twice.
+    """
     llm = model(
         Say("boss asks", calls=[call("call_A", "ask_alpha", "qa"), call("call_B", "ask_beta", "qb")]), "boss done"
     )
@@ -253,12 +256,23 @@ def test_two_calls_in_one_task_of_which_one_asks():
             "returns 'beta answers'",
         ],
     }
-    second = play.resume({"i1": "yes"})
-    assert second.lanes == {
+    history = [
+        {
+            "id": play.names.native("m1"),
+            "role": "assistant",
+            "content": "boss asks",
+            "toolCalls": [
+                {"id": "call_A", "type": "function", "function": {"name": "ask_alpha", "arguments": '{"q": "qa"}'}},
+                {"id": "call_B", "type": "function", "function": {"name": "ask_beta", "arguments": '{"q": "qb"}'}},
+            ],
+        },
+        {"id": "call_B:result", "role": "tool", "toolCallId": "call_B", "content": "beta answers"},
+    ]
+    assert play.resume({"i1": "yes"}, messages=history).lanes == {
         "run": ["start", "end"],
-        "main": ["hears call_B: 'beta answers'", "hears call_A: 'alpha knows'", "says m4: 'boss done'"],
+        "main": ["hears call_A: 'alpha knows'", "says m4: 'boss done'"],
         "alpha#1": [
-            "opens as tool for main, call call_A in None",
+            "opens as tool for main, call call_A in m1",
             "hears call_alpha: 'confirmed: yes'",
             "says m5: 'alpha knows'",
             "returns 'alpha knows'",

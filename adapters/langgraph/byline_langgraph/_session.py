@@ -1,6 +1,7 @@
 """One run of a LangGraph graph."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final, cast
 from uuid import uuid4
 
@@ -23,6 +24,9 @@ __all__ = ["BoundGraph", "GraphSession", "bind"]
 
 NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 """What of a graph's values is no state of the run: messages are events, the rest came from the client."""
+
+WRITTEN: Final = "langgraph.custom"
+"""The `CUSTOM` name of what a graph wrote to its stream without giving it a `name` and a `value`."""
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
@@ -83,6 +87,11 @@ class BoundGraph:
             raise InputError(
                 f"stream() was given {', '.join(taken)}: it brings its own, because the events are made of them; "
                 "leave them out, the graph's values are in the run's `result`"
+            )
+        if config is not None and not isinstance(config, Mapping):
+            raise InputError(
+                f"config is {type(config).__name__}, expected a mapping: "
+                "stream(native_input, {'configurable': {'thread_id': ...}})"
             )
         context = self.context if context is None else context
         if context is not None:
@@ -164,12 +173,17 @@ class GraphSession:
             version="v2",
             **self._kwargs,
         )
-        async for part in stream:
-            if part["type"] == "custom":
-                self._custom(sink, handler, part)
-            elif part["type"] == "values" and not part["ns"]:
-                self._values(sink, part)
-                await sink.drained()  # the next superstep waits for the consumer, as it does without us
+        async with aclosing(cast("AsyncGenerator[Any, None]", stream)):  # a cancelled run stops the graph at once
+            async for part in stream:
+                try:
+                    if part["type"] == "custom":
+                        self._custom(sink, handler, part)
+                    elif part["type"] == "values" and not part["ns"]:
+                        self._values(sink, part)
+                except Exception as fault:
+                    sink.fault(part["type"], fault)
+                if part["type"] == "values" and not part["ns"]:
+                    await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
 
     def _values(self, sink: Sink, part: Any) -> None:
@@ -191,7 +205,7 @@ class GraphSession:
         if isinstance(name, str) and set(data) == {"name", "value"}:
             value = data["value"]
         else:
-            name, value = "langgraph", data
+            name, value = WRITTEN, data
         sink.report(s.Custom(None if scope is None else scope.owner, name, value))
 
     def _has_checkpointer(self) -> bool:

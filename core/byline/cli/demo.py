@@ -153,9 +153,9 @@ def _branch(branch: Branch) -> Text:
 def _line(name: str, status: str, work: Work) -> Text:
     sign, colour = _SIGNS.get(status, ("•", "white"))
     line = Text.assemble((f"{sign} ", colour), (_clean(name), "bold"), (f"  {status}", colour))
-    said = [*work.reasoning, *work.texts][-1:]
+    said = work.texts or work.reasoning
     if said:
-        line.append(f"  {_tail(_clean(said[0].text))}", style="dim" if status == "finished" else "")
+        line.append(f"  {_tail(_clean(said[-1].text))}", style="dim" if status == "finished" else "")
     return line
 
 

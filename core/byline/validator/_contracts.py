@@ -66,7 +66,7 @@ class Contracts:
             if TAG in interrupt:
                 by_tag.setdefault(key_of(interrupt[TAG]), {})[id_] = interrupt
         invocations = self.book.invocations.values()
-        suspended = [known for known in invocations if known.how.startswith("suspended")]
+        suspended = [known for known in invocations if known.how == "suspended"]
         callers = {id(known.parent) for known in suspended}
         for known in suspended:
             listed = {id_: raised[id_] for id_ in known.interrupts if id_ in raised}
