@@ -373,6 +373,18 @@ class Agent:
         """
         return self._run(self._bound.open_native(*args, **kwargs))
 
+    def observed_by(self, *observers: Observer) -> "Agent":
+        """Return the same agent with more observers."""
+        return Agent(
+            self.target,
+            self.adapter,
+            self._bound,
+            self.plugins,
+            visibility=self._visibility,
+            observers=(*self._observers, *observers),
+            clock=self._clock,
+        )
+
     def _run(self, session: Session) -> Run:
         return Run(session, self.plugins, self._visibility, self._observers, self._clock)
 

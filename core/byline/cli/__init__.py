@@ -15,6 +15,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "demo": ("byline.cli.demo", "Run a team of scripted agents and watch who does what."),
         "check": ("byline.cli.check", "Judge streams of AG-UI events."),
+        "serve": ("byline.cli.serve", "Serve an app as an AG-UI agent."),
         "view": ("byline.cli.view", "See a recording as one HTML page, or follow an endpoint."),
     }
 )

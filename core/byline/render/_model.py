@@ -150,11 +150,11 @@ class _Section:
             if finding.event is not None:
                 placed["at"] = finding.event
                 tag, *ids = self._about[finding.event]
-                item = next((by_id[id_] for id_ in ids if id_ is not None and id_ in by_id), None)
-                item = by_place.get(finding.event) if item is None else item
-                placed["lane"] = index.get(tag, 0) if item is None else items[item]["lane"]
-                if item is not None:
-                    placed["item"] = item
+                about = next((by_id[id_] for id_ in ids if id_ is not None and id_ in by_id), None)
+                about = by_place.get(finding.event) if about is None else about
+                placed["lane"] = index.get(tag, 0) if about is None else items[about]["lane"]
+                if about is not None:
+                    placed["item"] = about
             yield placed
 
 
