@@ -37,6 +37,9 @@ UserOf: TypeAlias = Callable[[Request], "str | Awaitable[str | None] | None"]
 _BODY_TIMEOUT: Final = 30.0
 """How many seconds a request may take to arrive."""
 
+_UNREAD: Final = frozenset({408, 413, 415})
+"""The refusals that come before the request was read to its end."""
+
 _SEEN: Final = 1000
 """How many subagents are remembered for `capabilities`."""
 
@@ -93,9 +96,7 @@ class Service:
         self._runs: Final = runs
         self._user: Final = user
         self._path: Final = path
-        self._seen: Final[
-            dict[str, str | None]
-        ] = {}  # the subagents that runs have shown, with their descriptions
+        self._seen: Final = seen
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -135,7 +136,7 @@ class Service:
         """Say what the agent can do, its subagents among it."""
         await self._who(request)
         known = {**self._seen, **_described(self._agent)}
-        subagents = [SubagentInfo(name=name, description=about) for name, about in known.items()]
+        subagents = [SubagentInfo(name=name, description=about) for name, about in sorted(known.items())]
         what = AgentCapabilities(
             transport=TransportCapabilities(streaming=True, resumable=True),
             multi_agent=MultiAgentCapabilities(supported=True, delegation=True, subagents=subagents),
@@ -230,7 +231,9 @@ def _following(request: Request) -> int:
 
 async def _refused(request: Request, fault: Exception) -> Response:  # noqa: ARG001
     assert isinstance(fault, RefusedError)  # noqa: S101 - registered for it alone
-    headers = {"retry-after": "1"} if fault.status == 503 else None
+    headers = {"retry-after": "1"} if fault.status == 503 else {}
+    if fault.status in _UNREAD:
+        headers["connection"] = "close"  # the rest of the request would be taken for the next one
     return _error(fault.status, fault.code, str(fault), headers, **fault.more)
 
 
