@@ -113,10 +113,8 @@ def _report(events: Sequence[Any], found: Sequence[Finding], profile: str) -> st
         at = "at the end" if finding.event is None else f"event {finding.event}"
         pointer = f" {finding.pointer}" if finding.pointer else ""
         lines.append(f"{finding.level} {finding.rule}, {at}{pointer}: {finding.message}")
-        lines.extend(
-            f"    {index}: {_excerpt(events[index])}"
-            for index in sorted({finding.related, finding.event} - {None})  # type: ignore[type-var]
-        )
+        places = {index for index in (finding.related, finding.event) if index is not None}
+        lines.extend(f"    {index}: {_excerpt(events[index])}" for index in sorted(places))
         lines.append(f"    the text: {finding.law}")
         lines.append(f"    to mend:  {finding.hint}")
     if len(found) > _SHOWN:

@@ -10,7 +10,12 @@ from langchain_core.tools import tool
 
 def team(pause=0.05):
     alpha = agent("alpha", Say("alpha one two three four", pause=pause))
-    return agent("boss", Say("boss asks", calls=[call("call_A", "ask_alpha", "qa")]), "boss done", tools=[ask(alpha, "ask_alpha")])
+    return agent(
+        "boss",
+        Say("boss asks", calls=[call("call_A", "ask_alpha", "qa")]),
+        "boss done",
+        tools=[ask(alpha, "ask_alpha")],
+    )
 
 
 class Watched(Play):
@@ -120,7 +125,9 @@ def test_a_subagent_in_a_thread_goes_on_after_the_run_and_is_not_heard():
         released.wait(10)
         return "waited"
 
-    alpha = agent("alpha", Say("alpha waits", calls=[call("call_W", "wait", "")]), "alpha answers late", tools=[wait])
+    alpha = agent(
+        "alpha", Say("alpha waits", calls=[call("call_W", "wait", "")]), "alpha answers late", tools=[wait]
+    )
 
     @tool
     def ask_alpha(q: str) -> str:
@@ -130,7 +137,9 @@ def test_a_subagent_in_a_thread_goes_on_after_the_run_and_is_not_heard():
         return answer
 
     async def play():
-        stage = Watched(agent("boss", Say("boss asks", calls=[call("call_A", "ask_alpha", "qa")]), tools=[ask_alpha]))
+        stage = Watched(
+            agent("boss", Say("boss asks", calls=[call("call_A", "ask_alpha", "qa")]), tools=[ask_alpha])
+        )
         run = stage.agent.run(stage.input())
         trace = Trace(stage.names, run)
         async for event in run:

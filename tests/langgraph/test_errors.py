@@ -126,7 +126,9 @@ async def apologise(request, handler):
 
 
 def test_a_middleware_catches_the_failure():
-    team = boss(call("call_A", "ask_alpha", "qa"), tools=[ask(breaker(), "ask_alpha")], middleware=[apologise])
+    team = boss(
+        call("call_A", "ask_alpha", "qa"), tools=[ask(breaker(), "ask_alpha")], middleware=[apologise]
+    )
     assert Play(team).run().lines == [
         *OPENED,
         "alpha#1 says m2: 'alpha tries'",
@@ -219,7 +221,9 @@ def test_a_tool_that_is_tried_again():
         return said(await attempt().ainvoke(human(q)))
 
     retry = ToolRetryMiddleware(max_retries=1, initial_delay=0.01, jitter=False)
-    assert Play(boss(call("call_A", "ask_alpha", "qa"), tools=[ask_alpha], middleware=[retry])).run().lines == [
+    assert Play(
+        boss(call("call_A", "ask_alpha", "qa"), tools=[ask_alpha], middleware=[retry])
+    ).run().lines == [
         *OPENED,
         "alpha#1 says m2: 'alpha has half a'",
         "alpha#1 fails RuntimeError: provider gone",
@@ -239,7 +243,9 @@ def test_a_subagent_that_runs_into_its_recursion_limit():
         return "again"
 
     alpha = agent("alpha", Say("alpha loops", calls=[call("call_L", "again", "it")]), tools=[again])
-    team = boss(call("call_A", "ask_alpha", "qa"), tools=[ask(alpha, "ask_alpha", config={"recursion_limit": 2})])
+    team = boss(
+        call("call_A", "ask_alpha", "qa"), tools=[ask(alpha, "ask_alpha", config={"recursion_limit": 2})]
+    )
     limit = (
         "Recursion limit of 2 reached without hitting a stop condition. You can increase the limit by setting the "
         "`recursion_limit` config key.\nFor troubleshooting, visit: "
@@ -308,7 +314,9 @@ def test_a_child_that_nobody_waits_for_is_cut_off_with_the_run():
             await asyncio.sleep(0.1)
             return "beta is on it"
 
-        team = agent(None, Say("", calls=[call("call_B", "start_beta", "qb")]), "main done", tools=[start_beta])
+        team = agent(
+            None, Say("", calls=[call("call_B", "start_beta", "qb")]), "main done", tools=[start_beta]
+        )
         trace = await Play(team).arun()
         children[0].cancel()
         await asyncio.gather(*children, return_exceptions=True)
@@ -334,7 +342,9 @@ def test_the_time_a_sync_tool_takes_stops_nobody_else():
         time.sleep(0.05)
         return "waited"
 
-    alpha = agent("alpha", Say("alpha waits", calls=[call("call_W", "wait", "")]), "alpha answers", tools=[wait])
+    alpha = agent(
+        "alpha", Say("alpha waits", calls=[call("call_W", "wait", "")]), "alpha answers", tools=[wait]
+    )
     beta = agent("beta", "beta answers")
     team = boss(
         call("call_A", "ask_alpha", "qa"),

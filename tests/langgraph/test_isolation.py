@@ -4,15 +4,18 @@ import asyncio
 import logging
 
 import pytest
+from byline import attribute, signals
+from byline.attributor import Attributor
 from byline_langgraph import _handler, _session
-from byline_langgraph.scripted import Say, last_user_text
+from byline_langgraph.scripted import Say, ScriptedModel, last_user_text
 from kit import Play, Trace, agent, ask, attribute_plugins, call, human, judge, said
+from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-
-from byline import attribute
+from langgraph.runtime import Runtime
 
 
 def team(**options):
@@ -41,7 +44,10 @@ ONE = [
 
 def shape(values):
     """Messages without the ids that differ from run to run."""
-    return [(m.type, m.content, getattr(m, "tool_calls", None), getattr(m, "tool_call_id", None)) for m in values["messages"]]
+    return [
+        (m.type, m.content, getattr(m, "tool_calls", None), getattr(m, "tool_call_id", None))
+        for m in values["messages"]
+    ]
 
 
 def test_result_and_checkpoint_are_those_of_the_plain_graph():
@@ -51,12 +57,21 @@ def test_result_and_checkpoint_are_those_of_the_plain_graph():
     watched = team(checkpointer=InMemorySaver())
     trace = Play(watched).stream(human("go"), config)
     assert trace.lines == ONE
-    assert shape(trace.run.result) == shape(expected) == [
-        ("human", "go", None, None),
-        ("ai", "boss asks", [{"name": "ask_alpha", "args": {"q": "qa"}, "id": "call_A", "type": "tool_call"}], None),
-        ("tool", "alpha answers", None, "call_A"),
-        ("ai", "boss done", [], None),
-    ]
+    assert (
+        shape(trace.run.result)
+        == shape(expected)
+        == [
+            ("human", "go", None, None),
+            (
+                "ai",
+                "boss asks",
+                [{"name": "ask_alpha", "args": {"q": "qa"}, "id": "call_A", "type": "tool_call"}],
+                None,
+            ),
+            ("tool", "alpha answers", None, "call_A"),
+            ("ai", "boss done", [], None),
+        ]
+    )
     one, other = plain.get_state(config), watched.get_state(config)
     assert shape(one.values) == shape(other.values)
     assert (one.next, one.config["configurable"]["checkpoint_ns"]) == (
@@ -111,14 +126,10 @@ def test_the_users_own_callbacks_on_the_graph_are_called():
 def test_config_and_context_reach_the_graph():
     seen = {}
 
-    async def keep(state: MessagesState, config, runtime) -> dict:
+    async def keep(state: MessagesState, config: RunnableConfig, runtime: Runtime) -> dict:
         seen.update(tags=config["tags"], own=config["configurable"]["own"], context=runtime.context)
         return {}
 
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.runtime import Runtime
-
-    keep.__annotations__ |= {"config": RunnableConfig, "runtime": Runtime}
     builder = StateGraph(MessagesState, context_schema=dict)
     builder.add_node("keep", keep)
     builder.add_edge(START, "keep")
@@ -131,12 +142,6 @@ def test_config_and_context_reach_the_graph():
 
 
 def test_twenty_runs_at_once_on_one_agent_do_not_mix():
-    class Echo(type(agent(None, "x")).__mro__[0]):
-        pass
-
-    from byline_langgraph.scripted import ScriptedModel
-    from langchain.agents import create_agent
-
     class Parrot(ScriptedModel):
         def _turn(self, messages):
             turn = super()._turn(messages)
@@ -145,7 +150,10 @@ def test_twenty_runs_at_once_on_one_agent_do_not_mix():
     alpha = create_agent(Parrot(script=[Say("alpha hears")], requests=[]), [], name="alpha")
     consult = ask(alpha, "ask_alpha")
     boss = create_agent(
-        Parrot(script=[Say("boss asks", calls=[call("call_A", "ask_alpha", "who")]), Say("boss done")], requests=[]),
+        Parrot(
+            script=[Say("boss asks", calls=[call("call_A", "ask_alpha", "who")]), Say("boss done")],
+            requests=[],
+        ),
         [consult],
         name="boss",
         checkpointer=InMemorySaver(),
@@ -201,7 +209,12 @@ def test_a_fault_of_ours_changes_nothing_for_the_app(callback, monkeypatch, capl
     trace = Play(team()).run()
     assert shape(trace.run.result) == [
         ("human", "go", None, None),
-        ("ai", "boss asks", [{"name": "ask_alpha", "args": {"q": "qa"}, "id": "call_A", "type": "tool_call"}], None),
+        (
+            "ai",
+            "boss asks",
+            [{"name": "ask_alpha", "args": {"q": "qa"}, "id": "call_A", "type": "tool_call"}],
+            None,
+        ),
         ("tool", "alpha answers", None, "call_A"),
         ("ai", "boss done", [], None),
     ]
@@ -213,8 +226,6 @@ def test_a_fault_of_ours_changes_nothing_for_the_app(callback, monkeypatch, capl
 
 def test_a_fault_of_ours_in_the_attributor_changes_nothing_for_the_app(monkeypatch, caplog):
     caplog.set_level(logging.CRITICAL, "byline")
-    from byline import signals
-    from byline.attributor import Attributor
 
     def broken(self, signal):
         raise ZeroDivisionError("a bug of ours")

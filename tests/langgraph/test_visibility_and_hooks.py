@@ -151,7 +151,11 @@ def test_a_hook_decides_before_the_argument():
         "main says m4: 'main done'",
         "end",
     ]
-    assert hook.asked == [("langgraph", "alpha", True), ("langgraph", "beta", True), ("langgraph", "gamma", False)]
+    assert hook.asked == [
+        ("langgraph", "alpha", True),
+        ("langgraph", "beta", True),
+        ("langgraph", "gamma", False),
+    ]
 
 
 def test_a_question_of_a_hidden_subagent_is_its_callers():
@@ -206,7 +210,9 @@ class Helpers:
 
     @hookimpl
     def byline_contract(self, invocation):
-        return Contract(context="fork", interaction="clarify") if invocation.name == "alpha" else {"leaf": True}
+        return (
+            Contract(context="fork", interaction="clarify") if invocation.name == "alpha" else {"leaf": True}
+        )
 
 
 def test_a_plugin_says_what_is_a_subagent_and_what_it_promises():
@@ -236,14 +242,18 @@ def test_a_plugin_says_what_is_a_subagent_and_what_it_promises():
         "start",
         "main says m1: 'helper asks'",
         'main calls call_B in m1: ask_beta {"q": "qb"}',
-        'beta#1 opens as {"framework": "langgraph", "mode": "tool", "context": "isolated", "interaction": "none", '
-        '"approvals": true, "returns": "automatic", "concurrency": "parallel", "leaf": true} for main, '
-        "call call_B in m1",
+        (
+            'beta#1 opens as {"framework": "langgraph", "mode": "tool", "context": "isolated", "interaction": "none", '
+            '"approvals": true, "returns": "automatic", "concurrency": "parallel", "leaf": true} for main, '
+            "call call_B in m1"
+        ),
         "beta#1 says m2: 'beta answers'",
         "beta#1 returns 'beta answers'",
         "main hears call_B: 'beta answers'",
-        'alpha#1 opens as {"framework": "langgraph", "mode": "subgraph", "context": "fork", '
-        '"interaction": "clarify", "approvals": true, "returns": "onward"} for main',
+        (
+            'alpha#1 opens as {"framework": "langgraph", "mode": "subgraph", "context": "fork", '
+            '"interaction": "clarify", "approvals": true, "returns": "onward"} for main'
+        ),
         "alpha#1 says m3: 'alpha answers'",
         "alpha#1 returns 'alpha answers'",
         "end",
@@ -271,5 +281,9 @@ class Watcher:
 
 def test_a_plugin_watches_runs():
     watcher = Watcher()
-    assert Play(agent(None, "main done"), plugins=[watcher]).run().lines == ["start", "main says m1: 'main done'", "end"]
+    assert Play(agent(None, "main done"), plugins=[watcher]).run().lines == [
+        "start",
+        "main says m1: 'main done'",
+        "end",
+    ]
     assert watcher.told == [("started", "t", "r1"), ("finished", "r1", None)]

@@ -85,16 +85,21 @@ def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens already: whoever reads our line may call at once."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, proto)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(2048)
+        except OSError:
+            listening.close()
+            raise
     except OSError as fault:
         raise click.ClickException(
             f"cannot listen on {host} port {port}: {fault.strerror or fault}; choose another with --host or --port"
         ) from fault
-    listening.set_inheritable(True)
     return listening
 
 

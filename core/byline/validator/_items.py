@@ -253,6 +253,10 @@ class Calls(Streamed):
         known = book.messages.get(message_id)
         if known is None and holder is not None:
             known = minted(book, holder)
+        if TAG not in event and key in book.calls and (holder is None or known is None):
+            index, was, _ = unpacked(book.calls[key])
+            if index >= book.run_index:  # reopened by nobody in particular: it stays whose it is
+                return was
         if known is None:
             if holder is not None:
                 book.messages[holder] = packed(book.index, code, TEXT)

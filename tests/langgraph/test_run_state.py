@@ -25,7 +25,13 @@ def note(q: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
 
 
 def writer():
-    return agent("alpha", Say("alpha notes", calls=[call("call_N", "note", "one")]), "alpha noted", tools=[note], state_schema=Notes)
+    return agent(
+        "alpha",
+        Say("alpha notes", calls=[call("call_N", "note", "one")]),
+        "alpha noted",
+        tools=[note],
+        state_schema=Notes,
+    )
 
 
 def test_a_subgraphs_state_becomes_the_runs_when_it_is_merged():
@@ -68,7 +74,11 @@ def test_what_a_subagent_in_a_tool_gives_back_in_a_command():
         return Command(update={"notes": done["notes"], "messages": [message]})
 
     boss = agent(
-        "boss", Say("", calls=[call("call_A", "ask_alpha", "qa")]), "boss done", tools=[ask_alpha], state_schema=Notes
+        "boss",
+        Say("", calls=[call("call_A", "ask_alpha", "qa")]),
+        "boss done",
+        tools=[ask_alpha],
+        state_schema=Notes,
     )
     assert Play(boss).run().lines == [
         "start",
@@ -96,7 +106,11 @@ def test_a_state_that_the_client_has_is_not_told_again():
     builder.add_edge(START, "keep")
     play = Play(builder.compile(checkpointer=InMemorySaver()))
     assert play.run(state={"notes": ["one"]}).lines == ["start", "end"]
-    assert play.run(state={"notes": ["two"]}).lines == ["start", 'main state {"notes": ["one", "two"]}', "end"]
+    assert play.run(state={"notes": ["two"]}).lines == [
+        "start",
+        'main state {"notes": ["one", "two"]}',
+        "end",
+    ]
     assert play.run(state={"notes": []}).lines == ["start", 'main state {"notes": ["one", "two"]}', "end"]
 
 
@@ -150,11 +164,11 @@ def test_events_of_the_app_in_a_node_and_in_a_subagent():
     # The writer's events travel another way than all else and may come later, in their own order.
     told = [line for line in trace.lines if " custom " in line]
     assert told == [
-        "main custom app.dispatched: {\"by\": \"main\"}",
-        "main custom langgraph.custom: {\"progress\": 1}",
+        'main custom app.dispatched: {"by": "main"}',
+        'main custom langgraph.custom: {"progress": 1}',
         "main custom app.progress: 2",
-        "alpha#1 custom app.dispatched: {\"by\": \"alpha\"}",
-        "alpha#1 custom langgraph.custom: {\"told\": \"it\"}",
+        'alpha#1 custom app.dispatched: {"by": "alpha"}',
+        'alpha#1 custom langgraph.custom: {"told": "it"}',
     ]
     assert [line for line in trace.lines if " custom " not in line] == [
         "start",
@@ -177,7 +191,9 @@ def test_the_writer_of_two_agents_in_one_call_and_of_two_that_share_a_namespace(
             get_stream_writer()({"from": name})
             return "told"
 
-        return agent(name, Say("", calls=[call(f"call_{name}", "tell", "it")]), "told", tools=[tell], **options)
+        return agent(
+            name, Say("", calls=[call(f"call_{name}", "tell", "it")]), "told", tools=[tell], **options
+        )
 
     alpha, beta, gamma = teller("alpha"), teller("beta"), teller("gamma", checkpointer=True)
 
