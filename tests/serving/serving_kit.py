@@ -32,7 +32,9 @@ def team(*, pause: float = 0.0, words: str = "sub says hello", approval: bool = 
     first = [Say(calls=[("c1", "ask", {"question": "ok?"})], pause=pause)] if approval else []
     subs = {
         name: create_agent(
-            ScriptedModel(script=[*first, Say(f"{name}: {words}", pause=pause)], requests=[]), [ask], name=name
+            ScriptedModel(script=[*first, Say(f"{name}: {words}", pause=pause)], requests=[]),
+            [ask],
+            name=name,
         )
         for name in ("alpha", "beta")
     }

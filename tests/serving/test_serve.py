@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
-from serving_kit import again, asked, client, frames, read, run, served, team
 from serving_kit import Stream as _Stream
+from serving_kit import again, asked, client, frames, read, run, served, team
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -46,12 +46,8 @@ def test_interrupt_and_resume():
     with served(team(approval=True)) as server:
         first, second = asyncio.run(go(server.url))
     assert first.events[-1]["outcome"]["type"] == "interrupt"
-    started = {
-        one["name"]: one["subagentRunId"] for one in first.events if one["type"] == "SUBAGENT_STARTED"
-    }
-    again_ = {
-        one["name"]: one["subagentRunId"] for one in second.events if one["type"] == "SUBAGENT_STARTED"
-    }
+    started = {one["name"]: one["subagentRunId"] for one in first.events if one["type"] == "SUBAGENT_STARTED"}
+    again_ = {one["name"]: one["subagentRunId"] for one in second.events if one["type"] == "SUBAGENT_STARTED"}
     assert started == again_
     answers = {
         one["subagentRunId"]: one["content"]
@@ -75,9 +71,7 @@ def test_interrupt_and_resume():
         (b"[" * 100_000, "application/json", 400, "not_json", "the request is no JSON"),
         (b'{"x":"' + b"y" * 3000 + b'"}', "application/json", 413, "too_large", "larger than 2000 bytes"),
         (
-            json.dumps(
-                asked("t", resume=[{"interruptId": "nothing", "status": "resolved"}])
-            ).encode(),
+            json.dumps(asked("t", resume=[{"interruptId": "nothing", "status": "resolved"}])).encode(),
             "application/json",
             409,
             "bad_resume",
@@ -193,7 +187,9 @@ def test_one_run_per_thread_at_a_time():
 def test_a_refused_input_does_not_take_its_id():
     async def go(url: str) -> Any:
         async with client(url) as http:
-            refused = await http.post("/", json=asked("t", resume=[{"interruptId": "x", "status": "resolved"}]))
+            refused = await http.post(
+                "/", json=asked("t", resume=[{"interruptId": "x", "status": "resolved"}])
+            )
             return refused.status_code, await run(http, asked("t"))
 
     with served(team()) as server:
@@ -243,7 +239,10 @@ def test_a_client_that_does_not_come_back_ends_its_run():
         late, gone, free = asyncio.run(go(server.url))
         assert server.tasks() == []
     assert late.events[-1]["outcome"] == {"type": "cancelled"}
-    assert [one["code"] for one in late.events if one["type"] == "SUBAGENT_ERROR"] == ["cancelled", "cancelled"]
+    assert [one["code"] for one in late.events if one["type"] == "SUBAGENT_ERROR"] == [
+        "cancelled",
+        "cancelled",
+    ]
     assert late.faults() == []
     assert (gone.status, gone.events[0]["error"]["code"]) == (404, "no_such_run")
     assert free.types[-1] == "RUN_FINISHED"

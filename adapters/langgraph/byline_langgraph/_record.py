@@ -19,7 +19,7 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from byline import signals as s
@@ -35,7 +35,8 @@ from ._session import NOT_STATE
 
 __all__ = ["HandlerType", "Watcher", "observing"]
 
-HandlerType = Callable[[ObservedRun, frozenset[str]], Handler]
+HandlerType: TypeAlias = Callable[[ObservedRun, frozenset[str], Any], Handler]
+"""Makes the observer of one run, of what it reports to, the transparent names, and the run's input."""
 
 _TRANSPARENT: Final = frozenset({"supervisor"})
 
@@ -47,10 +48,10 @@ _KEPT: Final = 256
 
 
 @contextlib.contextmanager
-def observing(observation: Observation, handler: HandlerType = Handler) -> Iterator[None]:
-    """Report what LangChain runs in this context to `observation`, through handlers of type `handler`."""
+def observing(observation: Observation, handler: HandlerType | None = None) -> Iterator[None]:
+    """Report what LangChain runs in this context to `observation`, through what `handler` makes for each run."""
     _compat.check()
-    watcher = Watcher(observation, handler, _watching.get())
+    watcher = Watcher(observation, handler or _plain, _watching.get())
     token = _watching.set(watcher)
     try:
         yield
@@ -59,6 +60,10 @@ def observing(observation: Observation, handler: HandlerType = Handler) -> Itera
         with contextlib.suppress(ValueError):
             _watching.reset(token)
         watcher.settle()
+
+
+def _plain(run: ObservedRun, transparent: frozenset[str], _inputs: Any) -> Handler:
+    return Handler(run, transparent)
 
 
 class _Tree:
@@ -119,7 +124,7 @@ class Watcher(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        for tree in self._enter(run_id, parent_run_id, metadata):
+        for tree in self._enter(run_id, parent_run_id, metadata, inputs):
             tree.settle()
             if parent_run_id == tree.root and any(tag.startswith("graph:step:") for tag in tags or ()):
                 tree.steps.add(run_id)
@@ -181,34 +186,38 @@ class Watcher(BaseCallbackHandler):
     on_llm_start = on_chat_model_start  # type: ignore[assignment]  # as in the handler
 
     def _enter(
-        self, run_id: UUID, parent_run_id: UUID | None, metadata: Mapping[str, Any] | None
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
+        inputs: Any = None,
     ) -> tuple[_Tree, ...]:
         trees = None if parent_run_id is None else self._trees.get(parent_run_id)
         if trees is None:
             if parent_run_id is not None and parent_run_id in self._ended:
                 return ()  # too late to be told
-            trees = self._plant(run_id, parent_run_id, metadata or {})
+            trees = self._plant(run_id, parent_run_id, metadata or {}, inputs)
         self._trees[run_id] = trees
         for tree in trees:
             tree.ids.add(run_id)
         return trees
 
     def _plant(
-        self, run_id: UUID, parent_run_id: UUID | None, metadata: Mapping[str, Any]
+        self, run_id: UUID, parent_run_id: UUID | None, metadata: Mapping[str, Any], inputs: Any
     ) -> tuple[_Tree, ...]:
         """Begin a recorded run; one for each recording that does not see this one as part of another run."""
         trees: list[_Tree] = []
         watcher: Watcher | None = self
         while watcher is not None:
             if parent_run_id is None or parent_run_id not in watcher._trees:  # noqa: SLF001
-                trees.append(watcher._tree(run_id, metadata))  # noqa: SLF001
+                trees.append(watcher._tree(run_id, metadata, inputs))  # noqa: SLF001
             watcher = watcher._outer  # noqa: SLF001
         return tuple(trees)
 
-    def _tree(self, run_id: UUID, metadata: Mapping[str, Any]) -> _Tree:
+    def _tree(self, run_id: UUID, metadata: Mapping[str, Any], inputs: Any) -> _Tree:
         thread = metadata.get("thread_id")
         run = self._observation.begin(str(run_id if thread is None else thread), str(run_id))
-        tree = self._growing[run_id] = _Tree(run_id, run, self._handler(run, _TRANSPARENT))
+        tree = self._growing[run_id] = _Tree(run_id, run, self._handler(run, _TRANSPARENT, inputs))
         return tree
 
     # ----------------------------------------------------------- in between

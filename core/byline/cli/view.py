@@ -39,6 +39,7 @@ __all__ = ["view"]
     help="With --live: the RunAgentInput to post, a JSON file.",
 )
 def view(
+    *,
     file: str | None,
     output: Path | None,
     open_: bool,
