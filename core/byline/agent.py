@@ -184,12 +184,8 @@ class Sink:
                     _log.warning("observer %r failed and is not called again", observer, exc_info=True)
                     self._observers = [other for other in self._observers if other is not observer]
                     break
-<<<<<<< HEAD
-        self._outlet.put(seen for event in events if (seen := self._lens.see(event)) is not None)
-=======
         see = self._lens.see
-        self._channel.put([seen for event in events if (seen := see(event)) is not None])
->>>>>>> main
+        self._outlet.put([seen for event in events if (seen := see(event)) is not None])
 
 
 class Run:

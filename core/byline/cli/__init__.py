@@ -15,12 +15,9 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "demo": ("byline.cli.demo", "Run a team of scripted agents and watch who does what."),
         "check": ("byline.cli.check", "Judge streams of AG-UI events."),
-<<<<<<< HEAD
+        "tree": ("byline.cli.tree", "Show who did what in a stream of AG-UI events."),
         "serve": ("byline.cli.serve", "Serve an app as an AG-UI agent."),
         "view": ("byline.cli.view", "See a recording as one HTML page, or follow an endpoint."),
-=======
-        "tree": ("byline.cli.tree", "Show who did what in a stream of AG-UI events."),
->>>>>>> main
     }
 )
 """Name, module (with a command of that name), one line of help; a command is imported when it is used."""
