@@ -68,7 +68,8 @@ class Problem:
     """One place of a document that the schema refuses.
 
     `kind` is `missing`, `unknown` (a member the schema has not), `null` (an optional field spelled null),
-    `variant` (a member of a union that the schema has not: an event type, an outcome, an operation) or `value`.
+    `variant` (a member of a union that the schema has not: an event type, an outcome, an operation),
+    `value`, or `many`, where there are too many to tell.
     `path` leads to the place from the top of the document; of a missing member it ends with its name.
     """
 
