@@ -226,6 +226,7 @@ def test_every_form_is_judged_alike(tmp_path):
     (file,) = report("-", stdin=forms["array.json"])["files"]
     assert [(one["rule"], one["event"]) for one in file["findings"]] == [("text-owner", 4)]
     shown = check("-", stdin=forms["lines.jsonl"]).stdout
+    assert '         4 | {"type":"TEXT_MESSAGE_START"' in shown
     assert '  >      5 | {"type":"TEXT_MESSAGE_CONTENT"' in shown
 
 
