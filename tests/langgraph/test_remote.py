@@ -79,8 +79,11 @@ def test_what_a_remote_graph_streams_is_its_own():
         "near#1 opens as subgraph for main",
         "near#1 says m1: 'near answers'",
         "near#1 returns 'near answers'",
-        'end usage {"model": "m", "inputTokens": 5, "outputTokens": 2, "totalTokens": 7}'
-        ' of {"subagentRunId": "far#1", "model": "m", "inputTokens": 5, "outputTokens": 2, "totalTokens": 7}',
+        (
+            "end"
+            ' usage {"model": "m", "inputTokens": 5, "outputTokens": 2, "totalTokens": 7}'
+            ' of {"subagentRunId": "far#1", "model": "m", "inputTokens": 5, "outputTokens": 2, "totalTokens": 7}'
+        ),
     ]
 
 
@@ -106,7 +109,7 @@ def test_whole_messages_are_told_once():
 
 
 def test_a_question_of_a_remote_graph():
-    far, server = remote(
+    far, _ = remote(
         [
             ("messages", chunk("f1", "far asks")),
             ("updates", {"__interrupt__": [{"value": "far?", "id": "0" * 32}]}),

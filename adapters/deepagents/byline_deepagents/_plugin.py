@@ -9,6 +9,7 @@ from byline_langgraph._plugin import LangGraphAdapter
 
 if TYPE_CHECKING:
     from byline.agent import Adapter, Bound
+    from byline.team_view import TeamView
 
 __all__ = ["DeepAgentsAdapter", "byline_adapters"]
 
@@ -38,6 +39,12 @@ class DeepAgentsAdapter(LangGraphAdapter):
         from ._session import bind
 
         return bind(target, plugins, **options)
+
+    def describe(self, target: Any) -> "TeamView":
+        """Return the team behind a graph."""
+        from ._inspect import describe
+
+        return describe(target)
 
 
 @hookimpl

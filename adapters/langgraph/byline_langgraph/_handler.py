@@ -38,6 +38,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
 from . import _compat
+from ._bridge import PREDICT_STATE, predicts, quiet, spelled_out
 from ._content import invocation_id, open_calls, parts_of, pieces
 from ._remote import Remotes
 from ._review import Action, review_of
@@ -131,13 +132,26 @@ class _Run:
 class _Model:
     """One model run while it is open."""
 
-    __slots__ = ("calls", "held", "media", "message", "metadata", "muted", "owner", "said")
+    __slots__ = (
+        "calls",
+        "held",
+        "media",
+        "message",
+        "metadata",
+        "muted",
+        "no_calls",
+        "no_text",
+        "owner",
+        "said",
+    )
 
     def __init__(self, run_id: UUID, owner: str | None, metadata: Mapping[str, Any], *, muted: bool) -> None:
         self.owner: Final = owner
         self.message: Final = f"lc_run--{run_id}"
         self.metadata: Final = metadata
         self.muted: Final = muted
+        self.no_text: Final = quiet(metadata, "messages")
+        self.no_calls: Final = quiet(metadata, "tool-calls")
         self.said = False
         self.media = 0
         self.calls: dict[Any, str] = {}  # by the chunk's index
@@ -177,6 +191,9 @@ class Handler(BaseCallbackHandler):
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
         self.remotes: Final = Remotes(sink)
         self._transparent: Final = transparent
+        self.state_was_set = False
+        """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
+        self._quiet: Final[set[tuple[str | None, str]]] = set()  # calls that the app keeps from the stream
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
         self._waiting: Final[
@@ -185,6 +202,7 @@ class Handler(BaseCallbackHandler):
         self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
         self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
@@ -197,6 +215,25 @@ class Handler(BaseCallbackHandler):
 
         def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
             return output
+
+    # ------------------------------------------------------ for whoever asks
+
+    def direct_subagent(self, run_id: UUID) -> str | None:
+        """Return the name of the parent's direct subagent that a run is a step of, if it is one."""
+        run = self._runs.get(run_id)
+        scope = None if run is None else run.inside
+        if scope is None or scope.owner is None or scope.outer is None or scope.outer.owner is not None:
+            return None
+        return scope.name
+
+    def is_the_parents(self, run_id: UUID | None) -> bool:
+        """Return whether what runs under `run_id` is done by the parent agent."""
+        run = None if run_id is None else self._runs.get(run_id)
+        return run is None or _owner(run) is None
+
+    def invocation_of(self, call: str) -> str | None:
+        """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
+        return self._spawned.get(call)
 
     # --------------------------------------------------------------- graphs
 
@@ -267,6 +304,7 @@ class Handler(BaseCallbackHandler):
             return
         tool, node = _between(graph)
         spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
+        spawned = None if spawned in self._quiet else spawned  # a call that is not shown leads nowhere
         handed = outer.handed_to(node, graph.ns) if tool is None else None
         name = _name(graph, tool, node)
         if not self._is_subagent(graph, outer, tool, node, name):
@@ -291,6 +329,8 @@ class Handler(BaseCallbackHandler):
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
+        if spawned is not None and spawned.owner is None:
+            self._spawned[spawned.call] = opened.id or owner
         graph.inputs = None
 
     def _refined(self, opened: s.Opened, scope: Scope, graph: _Run, tool: _Run | None) -> s.Opened:
@@ -472,6 +512,8 @@ class Handler(BaseCallbackHandler):
 
     def _answer(self, owner: str | None, call: str, output: Any) -> None:
         self._unanswered.get(owner, set()).discard(call)
+        if (owner, call) in self._quiet:
+            return
         self._answered.setdefault(owner, set()).add(call)
         content = output.content if isinstance(output, ToolMessage) else output
         if not isinstance(content, str | list):
@@ -528,7 +570,7 @@ class Handler(BaseCallbackHandler):
         message = chunk.message
         content = message.content
         if isinstance(content, str) and not message.additional_kwargs:
-            if content:
+            if content and not model.no_text:
                 model.said = True
                 self.sink.report(s.Text(model.owner, model.message, content))
         else:
@@ -570,7 +612,7 @@ class Handler(BaseCallbackHandler):
         self, model: _Model, run: str, content: Any, additional: Mapping[str, Any] | None = None
     ) -> None:
         for kind, value in pieces(content, additional):
-            if not value:
+            if not value or model.no_text:
                 continue
             if kind == "text":
                 model.said = True
@@ -587,6 +629,9 @@ class Handler(BaseCallbackHandler):
         """Say what of a finished answer was not streamed: all of it, or the calls that came only with the end."""
         if not model.said:
             self._say(model, run, message.content, message.additional_kwargs)
+        if model.no_calls:
+            self._quiet.update((model.owner, str(call["id"])) for call in message.tool_calls)
+            return
         started = set(model.calls.values())
         for index, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
             id_ = call["id"] or f"{run}:call-{index}"
@@ -599,6 +644,8 @@ class Handler(BaseCallbackHandler):
 
     def _call_chunk(self, model: _Model, part: Mapping[str, Any]) -> None:
         """One piece of a tool call: the first names it, the others are told by their index."""
+        if model.no_calls:
+            return
         index, text = part.get("index"), part.get("args") or ""
         if part.get("name") and (part.get("id") or index not in model.calls):
             id_ = part.get("id") or f"{model.message}:call-{len(model.calls)}"
@@ -615,6 +662,9 @@ class Handler(BaseCallbackHandler):
     def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
         self._unanswered.setdefault(model.owner, set()).add(id_)
         self._answered.get(model.owner, set()).discard(id_)
+        predicted = predicts(model.metadata, name)
+        if predicted is not None:
+            self.sink.report(s.Custom(model.owner, PREDICT_STATE, predicted))
         self.sink.report(s.Call(model.owner, run, id_, name))
 
     # --------------------------------------------------------------- custom
@@ -622,7 +672,11 @@ class Handler(BaseCallbackHandler):
     @_guarded
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
-        self.sink.report(s.Custom(None if run is None else _owner(run), name, data))
+        owner = None if run is None else _owner(run)
+        for signal in spelled_out(owner, name, data):
+            self.sink.report(signal)
+            self.state_was_set = self.state_was_set or isinstance(signal, s.StateIs)
+        self.sink.report(s.Custom(owner, name, data))
 
 
 def _interrupts(error: GraphInterrupt) -> Sequence[Any]:
@@ -756,16 +810,6 @@ def _messages(value: Any) -> Iterator[BaseMessage]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _messages(item)
-
-
-def _unanswered(inputs: Any) -> set[str]:
-    """Return the ids of the calls that a node was given to answer: one of its own, or those in its messages."""
-    messages = list(_messages(inputs))
-    calls = {str(call["id"]) for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
-    call = inputs.get("tool_call") if isinstance(inputs, Mapping) else None
-    if isinstance(call, Mapping):
-        calls.add(str(call.get("id")))
-    return calls - {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
 
 
 def _result(outputs: Any) -> Any:

@@ -7,6 +7,7 @@ from byline.hooks import Demo, Plugins, hookimpl
 
 if TYPE_CHECKING:
     from byline.agent import Adapter, Bound
+    from byline.team_view import TeamView
 
 __all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos"]
 
@@ -39,6 +40,12 @@ class LangGraphAdapter:
         from ._session import bind
 
         return bind(target, plugins, **options)
+
+    def describe(self, target: Any) -> "TeamView":
+        """Return the team behind a graph."""
+        from ._inspect import describe
+
+        return describe(target)
 
 
 @hookimpl
