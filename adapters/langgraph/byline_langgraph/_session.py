@@ -35,6 +35,7 @@ from ._input import (
     resume_command,
 )
 from ._inventory import inventory
+from ._lost import watched
 from ._remote import remote_nodes
 from ._rewire import Interceptor, ModelNode, rewire
 
@@ -259,6 +260,10 @@ class GraphSession:
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
         who did what; that is the handler's alone, except of remote graphs, for which `messages` parts are read.
         """
+        with watched(sink):
+            return await self._drive(sink)
+
+    async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
         handler.remotes.nodes = self._bound.remote
         graph, callbacks = self._held(handler)
