@@ -97,7 +97,9 @@ def edited_message(messages: Sequence[Message], thread: Sequence[BaseMessage]) -
     """
     mine = [one for one in messages if one.subagent_run_id is None and one.role in ("user", "assistant")]
     place = {one.id: index for index, one in enumerate(thread)}
-    said = {str(one.text): index for index, one in enumerate(thread) if isinstance(one, AIMessage) and one.text}
+    said = {
+        str(one.text): index for index, one in enumerate(thread) if isinstance(one, AIMessage) and one.text
+    }
     asked = [index for index, one in enumerate(thread) if isinstance(one, HumanMessage)]
     kept = -1  # how far the client's copy goes along with the thread
     for message in mine:

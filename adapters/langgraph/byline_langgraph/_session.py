@@ -27,6 +27,7 @@ from ._input import (
     open_without_answer,
     resume_command,
 )
+from ._lost import watched
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
 
@@ -214,6 +215,10 @@ class GraphSession:
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
         who did what; that is the handler's alone.
         """
+        with watched(sink):
+            return await self._drive(sink)
+
+    async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
         config = merge_configs(self._theirs(), {"callbacks": [handler]})
         stream = self._bound.graph.astream(
