@@ -23,7 +23,7 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from uuid import UUID
 
 from ag_ui.core import token_usage_from_langchain_metadata
@@ -33,7 +33,7 @@ from byline.attributor import CANCELLED
 from byline.delegation import MODES
 from byline.hooks import Candidate, Invocation
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, GenerationChunk, LLMResult
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
@@ -42,6 +42,9 @@ from . import _compat
 from ._bridge import PREDICT_STATE, predicts, quiet, spelled_out
 from ._content import open_calls, parts_of, pieces
 from ._review import Action, review_of
+
+if TYPE_CHECKING:
+    from ._remote import RemoteLanes
 
 __all__ = ["Handler", "Scope"]
 
@@ -145,9 +148,17 @@ class _Model:
         "said",
     )
 
-    def __init__(self, run_id: UUID, owner: str | None, metadata: Mapping[str, Any], *, muted: bool) -> None:
+    def __init__(
+        self,
+        run_id: UUID,
+        owner: str | None,
+        metadata: Mapping[str, Any],
+        *,
+        muted: bool,
+        message: str | None = None,
+    ) -> None:
         self.owner: Final = owner
-        self.message: Final = f"lc_run--{run_id}"
+        self.message: Final = f"lc_run--{run_id}" if message is None else message
         self.metadata: Final = metadata
         self.muted: Final = muted
         self.no_text: Final = quiet(metadata, "messages")
@@ -190,6 +201,8 @@ class Handler(BaseCallbackHandler):
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
         self._transparent: Final = transparent
+        self.remote: RemoteLanes | None = None
+        """What goes on in remote graphs, where there is one."""
         self.state_was_set = False
         """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
         self._quiet: Final[set[tuple[str | None, str]]] = set()  # calls that the app keeps from the stream
@@ -236,6 +249,8 @@ class Handler(BaseCallbackHandler):
         if parent is not None and (run.is_step or _is_pushed(run, parent, metadata or {})):
             run.inside = parent.inside
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
+            if self.remote is not None:
+                self.remote.entered(run)
             if not run.node.startswith("__"):
                 self.sink.report(s.StepStarted(_owner(run), run.node))
         self._runs[run_id] = run
@@ -247,6 +262,8 @@ class Handler(BaseCallbackHandler):
             return
         if run.node is not None:
             self._left_node(run, outputs)
+            if self.remote is not None:
+                self.remote.left(run, s.Closed("", _remote_result(outputs)))
         if run.is_graph and run.inside is not None and run.inside.outer is not None:
             self._close(run.inside, outputs)
 
@@ -262,6 +279,10 @@ class Handler(BaseCallbackHandler):
                 scope.asked = True
         if run.node is not None:
             self._left_node(run, None)
+            if self.remote is not None:
+                self.remote.left(
+                    run, None if isinstance(error, GraphInterrupt) else s.Failed("", *_cause(error))
+                )
         if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
             return
         if isinstance(error, GraphInterrupt):
@@ -646,6 +667,29 @@ class Handler(BaseCallbackHandler):
             self.sink.report(s.Custom(model.owner, PREDICT_STATE, predicted))
         self.sink.report(s.Call(model.owner, run, id_, name))
 
+    # --------------------------------------------------------------- remote
+
+    def speaker(self, owner: str, message: str) -> _Model:
+        """Return the model run of a remote message."""
+        return _Model(UUID(int=0), owner, {}, muted=False, message=message)
+
+    def speak(self, model: _Model, chunk: AIMessageChunk, *, whole: bool) -> None:
+        """Say a piece of a remote message, or what of a finished one was not said in pieces."""
+        if whole:
+            self._say_whole(model, chunk, run=model.message)
+        else:
+            self._token(model, "", ChatGenerationChunk(message=chunk))
+
+    @staticmethod
+    def content(content: Any) -> Any:
+        """Return the content of a remote tool message as a result's."""
+        return parts_of(content)
+
+    @staticmethod
+    def stable_id(name: str, path: str) -> str:
+        """Return the `subagentRunId` of what runs in a remote namespace."""
+        return _stable_id(name, path, None, "")
+
     # --------------------------------------------------------------- custom
 
     @_guarded
@@ -798,6 +842,13 @@ def _result(outputs: Any) -> Any:
         last = outputs["messages"][-1] if outputs["messages"] else None
         return parts_of(last.content) if isinstance(last, BaseMessage) else s.ABSENT
     return s.ABSENT if outputs is None else outputs
+
+
+def _remote_result(outputs: Any) -> Any:
+    """Return the result of a remote graph, whose messages are plain dictionaries."""
+    messages = outputs.get("messages") if isinstance(outputs, Mapping) else None
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    return parts_of(last.get("content") or "") if isinstance(last, Mapping) else _result(outputs)
 
 
 def _cause(error: BaseException) -> tuple[str, str]:

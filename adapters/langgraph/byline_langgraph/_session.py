@@ -28,6 +28,7 @@ from ._input import (
     resume_command,
 )
 from ._lost import watched
+from ._remote import RemoteLanes, has_remote
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
 
@@ -78,6 +79,7 @@ class BoundGraph:
         self.plugins: Final = plugins
         self.config: Final = config
         self.context: Final = context
+        self.has_remote: Final = has_remote(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
 
     def open(self, run_input: RunAgentInput) -> "GraphSession":
@@ -216,15 +218,20 @@ class GraphSession:
         who did what; that is the handler's alone.
         """
         with watched(sink):
-            return await self._drive(sink)
+            try:
+                return await self._drive(sink)
+            finally:
+                if self.handler is not None and self.handler.remote is not None:
+                    self.handler.remote.settle()
 
     async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
+        remote = handler.remote = RemoteLanes(handler) if self._bound.has_remote else None
         config = merge_configs(self._theirs(), {"callbacks": [handler]})
         stream = self._bound.graph.astream(
             self.native_input,
             config,
-            stream_mode=_MODES,
+            stream_mode=_MODES if remote is None else [*_MODES, "messages"],
             subgraphs=True,
             version="v2",
             **self._kwargs,
@@ -236,7 +243,11 @@ class GraphSession:
                 try:
                     if part["type"] == "custom":
                         self._custom(sink, handler, part)
+                    elif part["type"] == "messages" and remote is not None:
+                        remote.message(part["ns"], part["data"])
                     elif part["type"] == "values" and not part["ns"]:
+                        if remote is not None:
+                            remote.settle()
                         self._values(sink, part)
                 except Exception as fault:
                     sink.fault(part["type"], fault)
