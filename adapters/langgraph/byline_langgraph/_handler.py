@@ -214,7 +214,16 @@ class Handler(BaseCallbackHandler):
         self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
         self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
+
+    def owner_of(self, run_id: UUID) -> str | None:
+        """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
+        model = self._models.get(run_id)
+        if model is not None:
+            return model.owner
+        run = self._runs.get(run_id)
+        return None if run is None else _owner(run)
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
@@ -226,6 +235,25 @@ class Handler(BaseCallbackHandler):
 
         def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
             return output
+
+    # ------------------------------------------------------ for whoever asks
+
+    def direct_subagent(self, run_id: UUID) -> str | None:
+        """Return the name of the parent's direct subagent that a run is a step of, if it is one."""
+        run = self._runs.get(run_id)
+        scope = None if run is None else run.inside
+        if scope is None or scope.owner is None or scope.outer is None or scope.outer.owner is not None:
+            return None
+        return scope.name
+
+    def is_the_parents(self, run_id: UUID | None) -> bool:
+        """Return whether what runs under `run_id` is done by the parent agent."""
+        run = None if run_id is None else self._runs.get(run_id)
+        return run is None or _owner(run) is None
+
+    def invocation_of(self, call: str) -> str | None:
+        """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
+        return self._spawned.get(call)
 
     # --------------------------------------------------------------- graphs
 
@@ -331,6 +359,8 @@ class Handler(BaseCallbackHandler):
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
+        if spawned is not None and spawned.owner is None:
+            self._spawned[spawned.call] = opened.id or owner
         graph.inputs = None
 
     def _refined(self, opened: s.Opened, scope: Scope, graph: _Run, tool: _Run | None) -> s.Opened:
@@ -577,6 +607,33 @@ class Handler(BaseCallbackHandler):
             self._say(model, model.message, content, message.additional_kwargs)
         for part in getattr(message, "tool_call_chunks", ()):
             self._call_chunk(model, part)
+
+    @_guarded
+    def catch_up(self, run_id: UUID, heard: Sequence[tuple[Any, Any]]) -> None:
+        """Take several tokens of one model run, each with its chunk; plain text is told in one piece."""
+        model = self._models.get(run_id)
+        if model is None or model.muted:
+            return
+        text: list[str] = []
+        for token, chunk in heard:
+            message: Any = getattr(chunk, "message", None)
+            content = getattr(message, "content", None)
+            if (
+                isinstance(content, str)
+                and not message.additional_kwargs
+                and not getattr(message, "tool_call_chunks", ())
+            ):
+                text.append(content)
+                continue
+            self._tell(model, text)
+            self.on_llm_new_token(token, chunk=chunk, run_id=run_id)
+        self._tell(model, text)
+
+    def _tell(self, model: _Model, text: list[str]) -> None:
+        if whole := "".join(text):
+            model.said = True
+            self.sink.report(s.Text(model.owner, model.message, whole))
+        text.clear()
 
     @_guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:

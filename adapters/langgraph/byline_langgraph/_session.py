@@ -1,5 +1,6 @@
 """One run of a LangGraph graph."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, cast
@@ -7,17 +8,23 @@ from uuid import uuid4
 
 from byline import signals as s
 from byline.agent import Sink
+from byline.artifacts import Artifacts
 from byline.errors import InputError, ResumeError
 from byline.events import Message, RunAgentInput
+from byline.grants import Grant, Grants, Guard, Inventory, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from langchain_core.tools import BaseTool
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot, StreamMode
 
 from . import _compat
+from ._artifacts import Carrier, require_lookup
+from ._gate import GateHandler, ToolGate
 from ._handler import Handler, question
 from ._input import (
     conversation,
@@ -27,8 +34,10 @@ from ._input import (
     open_without_answer,
     resume_command,
 )
+from ._inventory import inventory
 from ._lost import watched
 from ._remote import RemoteLanes, has_remote
+from ._rewire import Interceptor, ModelNode, rewire
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
 
@@ -56,6 +65,10 @@ class BoundGraph:
 
     `config` and `context` go to every run of it.  `transparent` names nested graphs that are no invocation of
     their own when no tool call stands between them and their caller; langgraph-supervisor's is `supervisor`.
+
+    With `grants` no run starts without a grant for `agent_id` (the graph's name, if it is not given) that covers
+    what the graph uses; `allow` names the tools and nodes that may hide what they use.  With `artifacts` the
+    parent's model gets placeholders for the artifacts in its subagents' results.
     """
 
     handler: type[Handler] = Handler
@@ -74,6 +87,10 @@ class BoundGraph:
         config: RunnableConfig | None = None,
         context: Any = None,
         transparent: Iterable[str] = ("supervisor",),
+        grants: Grants | None = None,
+        agent_id: str | None = None,
+        allow: Iterable[str] = (),
+        artifacts: Artifacts | None = None,
     ) -> None:
         self.graph: Final = graph
         self.plugins: Final = plugins
@@ -81,6 +98,18 @@ class BoundGraph:
         self.context: Final = context
         self.has_remote: Final = has_remote(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
+        self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
+        self.artifacts: Final = artifacts
+        if artifacts is not None:
+            require_lookup(artifacts, self.uses())
+
+    def delegates(self, tool: BaseTool) -> Mapping[str, Any] | None:  # noqa: ARG002 - a derived adapter knows its own
+        """Return the subagents behind a delegation tool by their names, or `None` for an ordinary tool."""
+        return None
+
+    def uses(self) -> Inventory:
+        """Return what a run of the graph uses, as it is now."""
+        return inventory(self.graph, transparent=self.transparent, delegates=self.delegates)
 
     def open(self, run_input: RunAgentInput) -> "GraphSession":
         """Return the session of an AG-UI input."""
@@ -138,9 +167,23 @@ class GraphSession:
         self._kwargs: Final = kwargs
         self._state: Any = None
         self._asked: dict[str, Any] = {}
+        self.permit: Permit | None = None
+        self._grant: Grant | None = None
 
     async def prepare(self) -> None:
-        """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing waits for."""
+        """Make the graph's input of the client's, and hold the run to its grant.
+
+        Raises `ResumeError` for an answer that nothing waits for, and a `GrantError` for a run that is not
+        permitted; nothing has run then, and only a run that can begin spends its grant.
+        """
+        guard = self._bound.guard
+        if guard is not None:
+            self._grant = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
+        await self._make_input()
+        if guard is not None and self._grant is not None:
+            await asyncio.to_thread(guard.grants.spend, self._grant)
+
+    async def _make_input(self) -> None:
         run_input = self.run_input
         if run_input is None:
             return
@@ -227,8 +270,9 @@ class GraphSession:
     async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
         remote = handler.remote = RemoteLanes(handler) if self._bound.has_remote else None
-        config = merge_configs(self._theirs(), {"callbacks": [handler]})
-        stream = self._bound.graph.astream(
+        graph, callbacks = self._held(handler)
+        config = merge_configs(self._theirs(), {"callbacks": callbacks})
+        stream = graph.astream(
             self.native_input,
             config,
             stream_mode=_MODES if remote is None else [*_MODES, "messages"],
@@ -254,6 +298,24 @@ class GraphSession:
                 if part["type"] == "values" and not part["ns"]:
                     await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
+
+    def _held(self, handler: Handler) -> tuple[Pregel[Any, Any, Any, Any], list[BaseCallbackHandler]]:
+        """Return the graph to run and its observers: held to the grant, and with placeholders for artifacts."""
+        bound = self._bound
+        callbacks: list[BaseCallbackHandler] = [handler]
+        interceptors: list[Interceptor] = []
+        model_nodes: list[ModelNode] = []
+        if self._grant is not None:
+            interceptors.append(ToolGate(self._grant))
+            callbacks.append(GateHandler(self._grant, handler))
+        if bound.artifacts is not None:
+            user = "" if self.permit is None else self.permit.user
+            carrier = Carrier(bound.artifacts, self.thread_id, user, handler, bound)
+            interceptors.append(carrier)
+            model_nodes.append(carrier.for_model)
+        if not interceptors:
+            return bound.graph, callbacks
+        return rewire(bound.graph, interceptors, model_nodes, bound.transparent), callbacks
 
     def _theirs(self) -> RunnableConfig:
         """Return the caller's config, with the callbacks that plain LangGraph would call."""
