@@ -25,7 +25,7 @@ from ._client_tools import ClientTools, is_client_tool
 from ._identity import Kind
 from ._observer import WATCH, Observer
 
-__all__ = ["GRANT", "Gate", "guard_runs", "inventory"]
+__all__ = ["GRANT", "Gate", "guard_runs", "inventory", "is_the_parents"]
 
 GRANT: Final[ContextVar[Grant | None]] = ContextVar("byline_adk_grant", default=None)
 """The grant of the run in this context."""
@@ -45,7 +45,7 @@ def inventory(runner: Runner) -> Inventory:
     resources: set[Resource] = set()
     opaque: list[Opaque] = []
     for plugin in runner.plugin_manager.plugins:
-        if not isinstance(plugin, Observer | ClientTools | Gate):
+        if not isinstance(plugin, Observer | ClientTools | Gate) and not plugin.name.startswith("byline_"):
             resources.add(Resource("middleware", plugin.name))
     for agent in getattr(root, "sub_agents", None) or ():
         resources.add(Resource("subagent", agent.name))
@@ -114,7 +114,7 @@ class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Stop a model that is not covered before its request; let the stand-in wait among the tools."""
         grant = GRANT.get()
-        if grant is None or not _is_the_parents(callback_context):
+        if grant is None or not is_the_parents(callback_context):
             return
         if Resource("model", str(llm_request.model)) not in grant.resources:
             raise NotCoveredError(
@@ -127,7 +127,7 @@ class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         """Rename every call that is not covered to the stand-in's."""
         grant = GRANT.get()
-        if grant is None or llm_response.content is None or not _is_the_parents(callback_context):
+        if grant is None or llm_response.content is None or not is_the_parents(callback_context):
             return
         for part in llm_response.content.parts or ():
             call = part.function_call
@@ -149,13 +149,14 @@ def _needed(name: str, arguments: Mapping[str, Any]) -> Resource | None:
     if name == "transfer_to_agent":
         return Resource("subagent", str(arguments.get("agent_name")))
     tool = (_TOOLS.get() or {}).get(name)
-    if is_client_tool(tool):
+    if is_client_tool(tool) or getattr(tool, "byline_brings_it", False):
         return None
     agent = getattr(tool, "agent", None)
     return Resource("tool", name) if agent is None else Resource("subagent", str(agent.name))
 
 
-def _is_the_parents(ctx: Any) -> bool:
+def is_the_parents(ctx: Any) -> bool:
+    """Return whether the root agent is at work in a context; so it is taken where nobody can tell."""
     watch = WATCH.get()
     one = None if watch is None else watch.who(ctx)
     return one is None or one.kind is Kind.ROOT

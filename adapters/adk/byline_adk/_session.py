@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from byline import signals as s
 from byline.agent import Sink
+from byline.artifacts import Artifacts
 from byline.errors import InputError, ResumeError
 from byline.events import Message, RunAgentInput
 from byline.grants import Grant, Grants, Guard, Inventory, Permit
@@ -23,6 +24,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.genai import types
 
 from . import _compat
+from ._artifacts import CARRIER, Carrier, carry
 from ._client_tools import OFFERED, offer
 from ._identity import Book
 from ._input import Answer, Turn, turns
@@ -65,7 +67,8 @@ class BoundRunner:
     `user_id` says whose sessions `run()` uses, a value or a callable of the input.  `run_config` goes to every run;
     `run()` streams (`StreamingMode.SSE`) without one.  With `grants` no run starts without a grant for `agent_id` (the
     root agent's name, if it is not given) that covers what the app uses; `allow` names the tools and toolsets that
-    may hide what they use.
+    may hide what they use.  With `artifacts` the root's model gets placeholders for the artifacts in its subagents'
+    results, and a tool to look them up.
     """
 
     def __init__(
@@ -78,12 +81,14 @@ class BoundRunner:
         grants: Grants | None = None,
         agent_id: str | None = None,
         allow: Iterable[str] = (),
+        artifacts: Artifacts | None = None,
     ) -> None:
         self.runner: Final = runner
         self.plugins: Final = plugins
         self.user_id: Final = user_id
         self.run_config: Final = run_config
         self.guard: Final = None if grants is None else Guard(grants, agent_id or runner.agent.name, allow)
+        self.artifacts: Final = artifacts
 
     def uses(self) -> Inventory:
         """Return what a run of the app uses, as it is now."""
@@ -206,6 +211,7 @@ class AdkSession:
         if self._grant is not None:
             guard_runs(runner)
         GRANT.set(self._grant)
+        CARRIER.set(self._carrier())
         if self.run_input is not None and self.run_input.tools:
             offer(runner)
             OFFERED.set(tuple(self.run_input.tools))
@@ -228,16 +234,27 @@ class AdkSession:
             self.result = end.result
         return end
 
+    def _carrier(self) -> Carrier | None:
+        bound = self._bound
+        if bound.artifacts is None:
+            return None
+        carry(bound.runner)
+        user = self._where["user_id"] if self.permit is None else self.permit.user
+        return Carrier(bound.artifacts, self.thread_id, user, self._book, bound.uses().named("subagent"))
+
     async def _send(self, sink: Sink, watch: Watch, turn: Turn) -> None:
         for answer in turn.answers:
             watch.answer(answer.use.id, answer.response, show=not answer.shown)
         arguments = {**self._where, **self._kwargs}
         if turn.message.parts:
             arguments["new_message"] = turn.message
+        carrier = CARRIER.get()
         async with aclosing(self._bound.runner.run_async(**arguments)) as events:
             async for event in events:
                 try:
                     watch.event(event)
+                    if carrier is not None:
+                        await asyncio.to_thread(carrier.take, event)
                 except Exception as fault:
                     sink.fault("event", fault)
                 if not event.partial:
