@@ -3,6 +3,10 @@ import warnings
 
 import pytest
 
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # older releases import with warnings of their dependencies
+    import google.adk.runners  # noqa: F401
+
 
 @pytest.fixture
 def anyio_backend():

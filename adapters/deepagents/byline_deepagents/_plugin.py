@@ -8,9 +8,13 @@ from byline.hooks import Plugins, hookimpl
 from byline_langgraph._plugin import LangGraphAdapter
 
 if TYPE_CHECKING:
-    from byline.agent import Adapter, Bound
+    from contextlib import AbstractContextManager
 
-__all__ = ["DeepAgentsAdapter", "byline_adapters"]
+    from byline.agent import Adapter, Bound
+    from byline.recording import Observation
+    from byline.team_view import TeamView
+
+__all__ = ["DeepAgentsAdapter", "byline_adapters", "byline_observe"]
 
 
 class DeepAgentsAdapter(LangGraphAdapter):
@@ -39,8 +43,28 @@ class DeepAgentsAdapter(LangGraphAdapter):
 
         return bind(target, plugins, **options)
 
+    def describe(self, target: Any) -> "TeamView":
+        """Return the team behind a graph."""
+        from ._inspect import describe
+
+        return describe(target)
+
 
 @hookimpl
 def byline_adapters() -> "Sequence[Adapter]":
     """Bring the deepagents adapter."""
     return [DeepAgentsAdapter()]
+
+
+@hookimpl(tryfirst=True)
+def byline_observe(observation: "Observation", target: Any) -> "AbstractContextManager[None] | None":
+    """Watch every graph that is run inside the recording, as this adapter reads them."""
+    import importlib.util
+
+    if any(importlib.util.find_spec(module) is None for module in DeepAgentsAdapter.requires):
+        return None
+    if target is not None and not LangGraphAdapter().takes(target):
+        return None
+    from ._record import observing
+
+    return observing(observation)

@@ -203,9 +203,30 @@ class GraphSession:
         elif pending:
             raise open_without_answer(pending, self.thread_id)
         else:
-            values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
-            fresh = new_messages(run_input.messages, values.get("messages") or ())
-            self.native_input = graph_input(run_input, fresh, graph.channels) or None
+            self.native_input = self._continued(run_input, snapshot)
+
+    def _continued(self, run_input: RunAgentInput, snapshot: StateSnapshot) -> Any:
+        """Return the input of the thread's next run: what is new in the conversation and in the state.
+
+        A client sends the state back as it got it; what it did not change must not go through the reducers again.
+        A thread that stopped at a breakpoint goes on from there unless the user says something.
+        """
+        channels = self._bound.graph.channels
+        thread = snapshot.values if isinstance(snapshot.values, Mapping) else {}
+        fresh = new_messages(run_input.messages, thread.get("messages") or ())
+        if isinstance(run_input.state, Mapping):
+            known = plain({key: thread[key] for key in run_input.state if key in thread})
+            changed = {
+                key: value
+                for key, value in run_input.state.items()
+                if key not in known or known[key] != plain(value)
+            }
+            run_input = run_input.model_copy(update={"state": changed})
+        values = graph_input(run_input, fresh, channels)
+        if snapshot.next and not fresh:
+            values.pop("messages", None)
+            return Command(update=values) if values else None
+        return values or None
 
     async def drive(self, sink: Sink) -> s.RunFinished:
         """Run the graph under the observer.
@@ -274,10 +295,13 @@ class GraphSession:
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
             before = self._state or {}
-            if state != before:
+            replaced = self.handler is not None and self.handler.state_was_set
+            if replaced or state != before:
                 self._state = state
-                for signal in self._changes(before, state):
+                for signal in [s.StateIs(None, state)] if replaced else self._changes(before, state):
                     sink.report(signal)
+            if self.handler is not None:
+                self.handler.state_was_set = False
 
     def _observer(self, sink: Sink) -> Handler:
         return self._bound.handler(sink, self._bound.transparent)
