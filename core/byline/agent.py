@@ -14,7 +14,7 @@ import importlib.util
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import ValidationError
 
@@ -27,6 +27,9 @@ from .hooks import Invocation, Plugins, Visibility
 from .visibility import Lens
 
 if TYPE_CHECKING:
+    import threading
+
+    from .grants import Decider, Guard, Inventory, Permit
     from .ledger import Ledger
 
 __all__ = [
@@ -34,7 +37,9 @@ __all__ = [
     "Agent",
     "Bound",
     "Observer",
+    "Outlet",
     "Run",
+    "RunEnd",
     "Session",
     "Sink",
     "VisibilityRule",
@@ -70,6 +75,8 @@ class Session(Protocol):
     """What the client already has."""
     result: Any
     """The framework's own result of the run, once there is one."""
+    permit: "Permit | None"
+    """Who runs it, with which grant."""
 
     async def prepare(self) -> None:
         """Check the input against the target.  Raises `BylineError`; the app has not been called yet."""
@@ -109,21 +116,35 @@ class Adapter(Protocol):
         """Take hold of `target`.  Raises `UnsupportedVersionError`."""
 
 
+class Outlet(Protocol):
+    """Where a sink delivers: the channel to a consumer, or a recording."""
+
+    @property
+    def lock(self) -> "threading.RLock":
+        """Held around every change of what is reported."""
+
+    def put(self, items: Iterable[BaseEvent]) -> None:
+        """Take `items`, from any thread."""
+
+    async def drained(self) -> None:
+        """Wait until the consumer has read all that was put."""
+
+
 class Sink:
     """Where a session reports.  Safe to call from any thread; never raises into the app."""
 
     def __init__(
         self,
         attributor: Attributor,
-        channel: Channel[BaseEvent],
+        outlet: Outlet,
         lens: Lens,
         observers: Iterable[Observer],
         plugins: Plugins,
     ) -> None:
         self.plugins: Final = plugins
         self.attributor: Final = attributor
-        self.lock: Final = channel.lock
-        self._channel: Final = channel
+        self.lock: Final = outlet.lock
+        self._outlet: Final = outlet
         self._lens: Final = lens
         self._observers = list(observers)
         self._faults: set[str] = set()
@@ -157,7 +178,7 @@ class Sink:
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""
-        await self._channel.drained()
+        await self._outlet.drained()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
         for observer in self._observers:
@@ -169,7 +190,7 @@ class Sink:
                     self._observers = [other for other in self._observers if other is not observer]
                     break
         see = self._lens.see
-        self._channel.put([seen for event in events if (seen := see(event)) is not None])
+        self._outlet.put([seen for event in events if (seen := see(event)) is not None])
 
 
 class Run:
@@ -345,22 +366,69 @@ class Agent:
         self._observers: Final = tuple(observers)
         self._clock: Final = clock
 
-    def run(self, run_input: RunAgentInput | Mapping[str, Any]) -> Run:
+    def uses(self) -> "Inventory":
+        """Return what a run will use, read off the target as it is now: what a grant for it has to cover.
+
+        Raises `InputError` where the adapter cannot tell.
+        """
+        uses = getattr(self._bound, "uses", None)
+        if uses is None:
+            raise InputError(f"the adapter {self.adapter.name!r} cannot tell what its targets use")
+        return cast("Inventory", uses())
+
+    async def permit(
+        self,
+        user: str,
+        *,
+        run_id: str,
+        thread_id: str,
+        mode: str = "default",
+        decider: "Decider | None" = None,
+    ) -> "Permit":
+        """Ask whether `user` may use all that one run uses, and return what the run needs: its sealed grant.
+
+        For a target with `grants=`.  Raises a `GrantError`: denied, timed out, or not to be seen.
+        """
+        from .grants import Permit
+
+        guard: Guard | None = getattr(self._bound, "guard", None)
+        if guard is None:
+            raise InputError("this target was attributed without grants: attribute(target, grants=...)")
+        attempt = guard.attempt(Permit(user, mode=mode), run_id, thread_id, self.uses())
+        return Permit(user, await guard.grants.issue(attempt, decider), mode)
+
+    def run(self, run_input: RunAgentInput | Mapping[str, Any], *, permit: "Permit | None" = None) -> Run:
         """Return the run that answers an AG-UI input, given as the model or as its wire form.
+
+        `permit` says who runs it, with which grant; a target with `grants=` does not start without.
 
         Raises `InputError` for one that is not a `RunAgentInput`; what only the app's own state can tell (an
         interrupt that is not open, say) raises when the first event is asked for.
         """
-        return self._run(self._bound.open(_as_input(run_input)))
+        return self._run(self._bound.open(_as_input(run_input)), permit)
 
-    def stream(self, *args: Any, **kwargs: Any) -> Run:
+    def stream(self, *args: Any, permit: "Permit | None" = None, **kwargs: Any) -> Run:
         """Return the run of a call with the framework's own arguments.
 
         LangGraph: `stream(native_input, config, context=...)`.
         """
-        return self._run(self._bound.open_native(*args, **kwargs))
+        return self._run(self._bound.open_native(*args, **kwargs), permit)
 
-    def _run(self, session: Session) -> Run:
+    def observed_by(self, *observers: Observer) -> "Agent":
+        """Return the same agent with more observers."""
+        return Agent(
+            self.target,
+            self.adapter,
+            self._bound,
+            self.plugins,
+            visibility=self._visibility,
+            observers=(*self._observers, *observers),
+            clock=self._clock,
+        )
+
+    def _run(self, session: Session, permit: "Permit | None") -> Run:
+        if permit is not None:
+            session.permit = permit
         return Run(session, self.plugins, self._visibility, self._observers, self._clock)
 
 

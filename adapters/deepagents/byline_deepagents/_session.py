@@ -1,5 +1,6 @@
 """One run of a deep agent, or of a graph that calls one."""
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from byline_langgraph import _session as langgraph
 from byline_langgraph._compat import check as check_langgraph
 from byline_langgraph._handler import Handler
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.types import Command, StateSnapshot
 
 from . import _compat
@@ -49,6 +51,19 @@ class DeepGraph(langgraph.BoundGraph):
         """The kind of a run."""
         return DeepSession
 
+    def delegates(self, tool: BaseTool) -> Mapping[str, Any] | None:
+        """Return the subagents of `task`, and the remote ones of `start_async_task`, by their names.
+
+        They stand in the tools' closures only; the paths are the same from 0.7.12 to 0.7.32.
+        """
+        held = _held(getattr(tool, "func", None))
+        if tool.name == "task":
+            known = _held(held.get("_validate_and_prepare_state")).get("subagents_by_name")
+            return known if isinstance(known, Mapping) else held.get("subagent_graphs")
+        if tool.name == "start_async_task":
+            return held.get("agent_map")
+        return None
+
 
 class DeepSession(langgraph.GraphSession):
     """Runs the graph once and reports what happens."""
@@ -56,11 +71,11 @@ class DeepSession(langgraph.GraphSession):
     async def prepare(self) -> None:
         """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing can take."""
         run_input = self.run_input
-        if run_input is not None and run_input.resume and not self._has_checkpointer():
-            asked = _askers(run_input.messages)
-            who = f"what subagent {', '.join(map(repr, asked))} asked" if asked else "what was asked"
+        lost = run_input is not None and run_input.resume and not self._has_checkpointer()
+        if run_input is not None and lost and (asked := _askers(run_input.messages)):
             raise ResumeError(
-                f"resume needs a checkpointer, and this agent has none: {who} cannot be continued; "
+                f"resume needs a checkpointer, and this agent has none: what subagent "
+                f"{', '.join(map(repr, asked))} asked cannot be continued; "
                 "create_deep_agent(..., checkpointer=...) keeps it, for the subagents too"
             )
         await super().prepare()
@@ -130,6 +145,10 @@ def _askers(messages: Iterable[Message]) -> list[str]:
         elif message.role == "tool":
             waiting.pop(message.tool_call_id, None)
     return list(dict.fromkeys(waiting.values()))
+
+
+def _held(function: Any) -> Mapping[str, Any]:
+    return inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
 
 
 def _sole(key: str, written: Iterable[tuple[str, Mapping[str, Any]]], state: Mapping[str, Any]) -> bool:

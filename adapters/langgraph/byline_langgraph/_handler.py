@@ -19,7 +19,6 @@ order of what happened is lost.
 """
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +38,9 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
 from . import _compat
-from ._content import open_calls, parts_of, pieces
+from ._bridge import PREDICT_STATE, predicts, quiet, spelled_out
+from ._content import invocation_id, open_calls, parts_of, pieces
+from ._remote import Remotes
 from ._review import Action, review_of
 
 __all__ = ["Handler", "Scope"]
@@ -131,13 +132,26 @@ class _Run:
 class _Model:
     """One model run while it is open."""
 
-    __slots__ = ("calls", "held", "media", "message", "metadata", "muted", "owner", "said")
+    __slots__ = (
+        "calls",
+        "held",
+        "media",
+        "message",
+        "metadata",
+        "muted",
+        "no_calls",
+        "no_text",
+        "owner",
+        "said",
+    )
 
     def __init__(self, run_id: UUID, owner: str | None, metadata: Mapping[str, Any], *, muted: bool) -> None:
         self.owner: Final = owner
         self.message: Final = f"lc_run--{run_id}"
         self.metadata: Final = metadata
         self.muted: Final = muted
+        self.no_text: Final = quiet(metadata, "messages")
+        self.no_calls: Final = quiet(metadata, "tool-calls")
         self.said = False
         self.media = 0
         self.calls: dict[Any, str] = {}  # by the chunk's index
@@ -175,7 +189,11 @@ class Handler(BaseCallbackHandler):
         self.sink: Final = sink
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
+        self.remotes: Final = Remotes(sink)
         self._transparent: Final = transparent
+        self.state_was_set = False
+        """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
+        self._quiet: Final[set[tuple[str | None, str]]] = set()  # calls that the app keeps from the stream
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
         self._waiting: Final[
@@ -184,7 +202,16 @@ class Handler(BaseCallbackHandler):
         self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
         self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
+
+    def owner_of(self, run_id: UUID) -> str | None:
+        """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
+        model = self._models.get(run_id)
+        if model is not None:
+            return model.owner
+        run = self._runs.get(run_id)
+        return None if run is None else _owner(run)
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
@@ -196,6 +223,25 @@ class Handler(BaseCallbackHandler):
 
         def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
             return output
+
+    # ------------------------------------------------------ for whoever asks
+
+    def direct_subagent(self, run_id: UUID) -> str | None:
+        """Return the name of the parent's direct subagent that a run is a step of, if it is one."""
+        run = self._runs.get(run_id)
+        scope = None if run is None else run.inside
+        if scope is None or scope.owner is None or scope.outer is None or scope.outer.owner is not None:
+            return None
+        return scope.name
+
+    def is_the_parents(self, run_id: UUID | None) -> bool:
+        """Return whether what runs under `run_id` is done by the parent agent."""
+        run = None if run_id is None else self._runs.get(run_id)
+        return run is None or _owner(run) is None
+
+    def invocation_of(self, call: str) -> str | None:
+        """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
+        return self._spawned.get(call)
 
     # --------------------------------------------------------------- graphs
 
@@ -221,6 +267,7 @@ class Handler(BaseCallbackHandler):
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
                 self.sink.report(s.StepStarted(_owner(run), run.node))
+            self.remotes.entered(run.ns, _owner(run), str(run.id))
         self._runs[run_id] = run
 
     @_guarded
@@ -230,6 +277,7 @@ class Handler(BaseCallbackHandler):
             return
         if run.node is not None:
             self._left_node(run, outputs)
+            self.remotes.left(run.ns, s.Closed(str(run.id), _result(outputs)))
         if run.is_graph and run.inside is not None and run.inside.outer is not None:
             self._close(run.inside, outputs)
 
@@ -245,16 +293,12 @@ class Handler(BaseCallbackHandler):
                 scope.asked = True
         if run.node is not None:
             self._left_node(run, None)
+            self.remotes.left(run.ns, _ending(str(run.id), error))
         if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
             return
-        if isinstance(error, GraphInterrupt):
-            if not _interrupts(error):  # a breakpoint, which asks nothing: the next run goes on from there
-                self.sink.report(s.Suspended(cast("str", scope.owner)))
-            return  # suspended, if the question reaches the end of the run
-        if isinstance(error, GraphBubbleUp):
-            self.sink.report(s.Closed(cast("str", scope.owner)))  # control was handed on
-        else:
-            self.sink.report(s.Failed(cast("str", scope.owner), *_cause(error)))
+        ending = _ending(cast("str", scope.owner), error)
+        if ending is not None:
+            self.sink.report(ending)
 
     def _open(self, graph: _Run, step: _Run) -> None:
         """A run turns out to be a graph, with its first step: open what it is an invocation of."""
@@ -268,6 +312,7 @@ class Handler(BaseCallbackHandler):
             return
         tool, node = _between(graph)
         spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
+        spawned = None if spawned in self._quiet else spawned  # a call that is not shown leads nowhere
         handed = outer.handed_to(node, graph.ns) if tool is None else None
         name = _name(graph, tool, node)
         if not self._is_subagent(graph, outer, tool, node, name):
@@ -292,6 +337,8 @@ class Handler(BaseCallbackHandler):
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
+        if spawned is not None and spawned.owner is None:
+            self._spawned[spawned.call] = opened.id or owner
         graph.inputs = None
 
     def _refined(self, opened: s.Opened, scope: Scope, graph: _Run, tool: _Run | None) -> s.Opened:
@@ -399,7 +446,7 @@ class Handler(BaseCallbackHandler):
                 self.sink.report(s.ModelOver(owner, id_))
 
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
-        owner = _owner(run)
+        owner = self.remotes.owner(run.ns) or _owner(run)
         for interrupt in _interrupts(error):
             self.sink.report(
                 question(
@@ -473,6 +520,8 @@ class Handler(BaseCallbackHandler):
 
     def _answer(self, owner: str | None, call: str, output: Any) -> None:
         self._unanswered.get(owner, set()).discard(call)
+        if (owner, call) in self._quiet:
+            return
         self._answered.setdefault(owner, set()).add(call)
         content = output.content if isinstance(output, ToolMessage) else output
         if not isinstance(content, str | list):
@@ -529,13 +578,40 @@ class Handler(BaseCallbackHandler):
         message = chunk.message
         content = message.content
         if isinstance(content, str) and not message.additional_kwargs:
-            if content:
+            if content and not model.no_text:
                 model.said = True
                 self.sink.report(s.Text(model.owner, model.message, content))
         else:
             self._say(model, model.message, content, message.additional_kwargs)
         for part in getattr(message, "tool_call_chunks", ()):
             self._call_chunk(model, part)
+
+    @_guarded
+    def catch_up(self, run_id: UUID, heard: Sequence[tuple[Any, Any]]) -> None:
+        """Take several tokens of one model run, each with its chunk; plain text is told in one piece."""
+        model = self._models.get(run_id)
+        if model is None or model.muted:
+            return
+        text: list[str] = []
+        for token, chunk in heard:
+            message: Any = getattr(chunk, "message", None)
+            content = getattr(message, "content", None)
+            if (
+                isinstance(content, str)
+                and not message.additional_kwargs
+                and not getattr(message, "tool_call_chunks", ())
+            ):
+                text.append(content)
+                continue
+            self._tell(model, text)
+            self.on_llm_new_token(token, chunk=chunk, run_id=run_id)
+        self._tell(model, text)
+
+    def _tell(self, model: _Model, text: list[str]) -> None:
+        if whole := "".join(text):
+            model.said = True
+            self.sink.report(s.Text(model.owner, model.message, whole))
+        text.clear()
 
     @_guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
@@ -571,7 +647,7 @@ class Handler(BaseCallbackHandler):
         self, model: _Model, run: str, content: Any, additional: Mapping[str, Any] | None = None
     ) -> None:
         for kind, value in pieces(content, additional):
-            if not value:
+            if not value or model.no_text:
                 continue
             if kind == "text":
                 model.said = True
@@ -588,6 +664,9 @@ class Handler(BaseCallbackHandler):
         """Say what of a finished answer was not streamed: all of it, or the calls that came only with the end."""
         if not model.said:
             self._say(model, run, message.content, message.additional_kwargs)
+        if model.no_calls:
+            self._quiet.update((model.owner, str(call["id"])) for call in message.tool_calls)
+            return
         started = set(model.calls.values())
         for index, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
             id_ = call["id"] or f"{run}:call-{index}"
@@ -600,6 +679,8 @@ class Handler(BaseCallbackHandler):
 
     def _call_chunk(self, model: _Model, part: Mapping[str, Any]) -> None:
         """One piece of a tool call: the first names it, the others are told by their index."""
+        if model.no_calls:
+            return
         index, text = part.get("index"), part.get("args") or ""
         if part.get("name") and (part.get("id") or index not in model.calls):
             id_ = part.get("id") or f"{model.message}:call-{len(model.calls)}"
@@ -616,6 +697,9 @@ class Handler(BaseCallbackHandler):
     def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
         self._unanswered.setdefault(model.owner, set()).add(id_)
         self._answered.get(model.owner, set()).discard(id_)
+        predicted = predicts(model.metadata, name)
+        if predicted is not None:
+            self.sink.report(s.Custom(model.owner, PREDICT_STATE, predicted))
         self.sink.report(s.Call(model.owner, run, id_, name))
 
     # --------------------------------------------------------------- custom
@@ -623,7 +707,11 @@ class Handler(BaseCallbackHandler):
     @_guarded
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
-        self.sink.report(s.Custom(None if run is None else _owner(run), name, data))
+        owner = None if run is None else _owner(run)
+        for signal in spelled_out(owner, name, data):
+            self.sink.report(signal)
+            self.state_was_set = self.state_was_set or isinstance(signal, s.StateIs)
+        self.sink.report(s.Custom(owner, name, data))
 
 
 def _interrupts(error: GraphInterrupt) -> Sequence[Any]:
@@ -743,8 +831,7 @@ def _stable_id(name: str, task_ns: str, tool: _Run | None, own_ns: str) -> str:
     tail = own_ns.rpartition("|")[2]
     ordinal = tail if tail.isdigit() else ""
     call = "" if tool is None else tool.call or ""
-    digest = hashlib.sha256("\x1f".join((task_ns, call, ordinal)).encode("utf-8", "replace")).hexdigest()
-    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}-{digest[:12]}"
+    return invocation_id(name, task_ns, call, ordinal)
 
 
 def _messages(value: Any) -> Iterator[BaseMessage]:
@@ -764,8 +851,20 @@ def _result(outputs: Any) -> Any:
     """Return what the caller gets to read: the text of the last message, else the graph's output."""
     if isinstance(outputs, Mapping) and "messages" in outputs:
         last = outputs["messages"][-1] if outputs["messages"] else None
+        if isinstance(last, Mapping):  # from a remote graph
+            return parts_of(last.get("content") or "")
         return parts_of(last.content) if isinstance(last, BaseMessage) else s.ABSENT
     return s.ABSENT if outputs is None else outputs
+
+
+def _ending(owner: str, error: BaseException) -> s.Closed | s.Failed | s.Suspended | None:
+    """Return how an invocation ended with `error`; `None` if it asked, which the end of the run has to tell."""
+    if isinstance(error, GraphInterrupt):
+        # A breakpoint asks nothing: the next run goes on from there.
+        return None if _interrupts(error) else s.Suspended(owner)
+    if isinstance(error, GraphBubbleUp):
+        return s.Closed(owner)  # control was handed on
+    return s.Failed(owner, *_cause(error))
 
 
 def _cause(error: BaseException) -> tuple[str, str]:

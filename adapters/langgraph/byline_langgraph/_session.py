@@ -1,5 +1,6 @@
 """One run of a LangGraph graph."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, cast
@@ -7,18 +8,36 @@ from uuid import uuid4
 
 from byline import signals as s
 from byline.agent import Sink
+from byline.artifacts import Artifacts
 from byline.errors import InputError, ResumeError
 from byline.events import Message, RunAgentInput
+from byline.grants import Grant, Grants, Guard, Inventory, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from langchain_core.tools import BaseTool
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot, StreamMode
 
 from . import _compat
+from ._artifacts import Carrier, require_lookup
+from ._gate import GateHandler, ToolGate
 from ._handler import Handler, question
-from ._input import conversation, graph_input, new_messages, open_without_answer, resume_command
+from ._input import (
+    conversation,
+    edited_message,
+    graph_input,
+    new_messages,
+    open_without_answer,
+    resume_command,
+)
+from ._inventory import inventory
+from ._lost import watched
+from ._remote import remote_nodes
+from ._rewire import Interceptor, ModelNode, rewire
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
 
@@ -46,6 +65,10 @@ class BoundGraph:
 
     `config` and `context` go to every run of it.  `transparent` names nested graphs that are no invocation of
     their own when no tool call stands between them and their caller; langgraph-supervisor's is `supervisor`.
+
+    With `grants` no run starts without a grant for `agent_id` (the graph's name, if it is not given) that covers
+    what the graph uses; `allow` names the tools and nodes that may hide what they use.  With `artifacts` the
+    parent's model gets placeholders for the artifacts in its subagents' results.
     """
 
     handler: type[Handler] = Handler
@@ -64,12 +87,29 @@ class BoundGraph:
         config: RunnableConfig | None = None,
         context: Any = None,
         transparent: Iterable[str] = ("supervisor",),
+        grants: Grants | None = None,
+        agent_id: str | None = None,
+        allow: Iterable[str] = (),
+        artifacts: Artifacts | None = None,
     ) -> None:
         self.graph: Final = graph
         self.plugins: Final = plugins
         self.config: Final = config
         self.context: Final = context
+        self.remote: Final = remote_nodes(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
+        self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
+        self.artifacts: Final = artifacts
+        if artifacts is not None:
+            require_lookup(artifacts, self.uses())
+
+    def delegates(self, tool: BaseTool) -> Mapping[str, Any] | None:  # noqa: ARG002 - a derived adapter knows its own
+        """Return the subagents behind a delegation tool by their names, or `None` for an ordinary tool."""
+        return None
+
+    def uses(self) -> Inventory:
+        """Return what a run of the graph uses, as it is now."""
+        return inventory(self.graph, transparent=self.transparent, delegates=self.delegates)
 
     def open(self, run_input: RunAgentInput) -> "GraphSession":
         """Return the session of an AG-UI input."""
@@ -123,13 +163,27 @@ class GraphSession:
         self.handler: Handler | None = None
         """The observer, once the run has begun."""
         self._bound: Final = bound
-        self._config: Final = config
+        self._config = config
         self._kwargs: Final = kwargs
         self._state: Any = None
         self._asked: dict[str, Any] = {}
+        self.permit: Permit | None = None
+        self._grant: Grant | None = None
 
     async def prepare(self) -> None:
-        """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing waits for."""
+        """Make the graph's input of the client's, and hold the run to its grant.
+
+        Raises `ResumeError` for an answer that nothing waits for, and a `GrantError` for a run that is not
+        permitted; nothing has run then, and only a run that can begin spends its grant.
+        """
+        guard = self._bound.guard
+        if guard is not None:
+            self._grant = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
+        await self._make_input()
+        if guard is not None and self._grant is not None:
+            await asyncio.to_thread(guard.grants.spend, self._grant)
+
+    async def _make_input(self) -> None:
         run_input = self.run_input
         if run_input is None:
             return
@@ -160,17 +214,31 @@ class GraphSession:
         elif pending:
             raise open_without_answer(pending, self.thread_id)
         else:
-            self.native_input = self._continued(run_input, snapshot)
+            self.native_input = self._continued(run_input, snapshot, await self._branch(run_input, snapshot))
 
-    def _continued(self, run_input: RunAgentInput, snapshot: StateSnapshot) -> Any:
-        """Return the input of the thread's next run: what is new in the conversation and in the state.
+    async def _branch(self, run_input: RunAgentInput, snapshot: StateSnapshot) -> StateSnapshot:
+        """Return where the run begins: at the end of the thread, or before a message that the client has edited.
+
+        Then the run is a branch of the thread: what is before keeps its ids, and what is run again is new.
+        """
+        edited = edited_message(run_input.messages, _messages_of(snapshot))
+        if edited is None:
+            return snapshot
+        async for earlier in self._bound.graph.aget_state_history(self._config):
+            if all(message.id != edited for message in _messages_of(earlier)):
+                self._config = merge_configs(self._config, earlier.config)
+                return earlier
+        return snapshot
+
+    def _continued(self, run_input: RunAgentInput, snapshot: StateSnapshot, start: StateSnapshot) -> Any:
+        """Return the input of the thread's next run: what is new in the conversation since `start`, and in the state.
 
         A client sends the state back as it got it; what it did not change must not go through the reducers again.
         A thread that stopped at a breakpoint goes on from there unless the user says something.
         """
         channels = self._bound.graph.channels
         thread = snapshot.values if isinstance(snapshot.values, Mapping) else {}
-        fresh = new_messages(run_input.messages, thread.get("messages") or ())
+        fresh = new_messages(run_input.messages, _messages_of(start))
         if isinstance(run_input.state, Mapping):
             known = plain({key: thread[key] for key in run_input.state if key in thread})
             changed = {
@@ -180,7 +248,7 @@ class GraphSession:
             }
             run_input = run_input.model_copy(update={"state": changed})
         values = graph_input(run_input, fresh, channels)
-        if snapshot.next and not fresh:
+        if start.next and not fresh:
             values.pop("messages", None)
             return Command(update=values) if values else None
         return values or None
@@ -190,32 +258,68 @@ class GraphSession:
 
         `values` parts come in order, after the callbacks of their superstep and before the next one: they give
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
-        who did what; that is the handler's alone.
+        who did what; that is the handler's alone, except of remote graphs, for which `messages` parts are read.
         """
+        with watched(sink):
+            return await self._drive(sink)
+
+    async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
-        config = merge_configs(self._theirs(), {"callbacks": [handler]})
-        stream = self._bound.graph.astream(
+        handler.remotes.nodes = self._bound.remote
+        graph, callbacks = self._held(handler)
+        config = merge_configs(self._theirs(), {"callbacks": callbacks})
+        stream = graph.astream(
             self.native_input,
             config,
-            stream_mode=_MODES,
+            stream_mode=[*_MODES, "messages"] if self._bound.remote and "messages" not in _MODES else _MODES,
             subgraphs=True,
             version="v2",
             **self._kwargs,
         )
-        async with aclosing(
-            cast("AsyncGenerator[Any, None]", stream)
-        ):  # a cancelled run stops the graph at once
-            async for part in stream:
-                try:
-                    if part["type"] == "custom":
-                        self._custom(sink, handler, part)
-                    elif part["type"] == "values" and not part["ns"]:
-                        self._values(sink, part)
-                except Exception as fault:
-                    sink.fault(part["type"], fault)
-                if part["type"] == "values" and not part["ns"]:
-                    await sink.drained()  # the next superstep waits for the consumer, as it does without us
+        try:
+            # A cancelled run stops the graph at once.
+            async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
+                async for part in stream:
+                    is_values = part["type"] == "values" and not part["ns"]
+                    try:
+                        self._part(sink, handler, part, is_values=is_values)
+                    except Exception as fault:
+                        sink.fault(part["type"], fault)
+                    if is_values:  # the next superstep waits for the consumer, as it does without us
+                        await sink.drained()
+        finally:
+            with sink.lock:
+                handler.remotes.settle()
         return s.RunFinished(asked=tuple(self._asked))
+
+    def _part(self, sink: Sink, handler: Handler, part: Any, *, is_values: bool) -> None:
+        if is_values:
+            with sink.lock:
+                handler.remotes.settle()
+            self._values(sink, part)
+        elif part["type"] == "custom":
+            self._custom(sink, handler, part)
+        elif part["type"] == "messages" and isinstance(part["data"][0], Mapping):
+            with sink.lock:
+                handler.remotes.message("|".join(part["ns"]), part["data"][0])
+
+    def _held(self, handler: Handler) -> tuple[Pregel[Any, Any, Any, Any], list[BaseCallbackHandler]]:
+        """Return the graph to run and its observers: held to the grant, and with placeholders for artifacts."""
+        bound = self._bound
+        callbacks: list[BaseCallbackHandler] = [handler]
+        interceptors: list[Interceptor] = []
+        model_nodes: list[ModelNode] = []
+        if self._grant is not None:
+            interceptors.append(ToolGate(self._grant))
+            callbacks.append(GateHandler(self._grant, handler))
+        if bound.artifacts is not None:
+            user = "" if self.permit is None else self.permit.user
+            carrier = Carrier(bound.artifacts, self.thread_id, user, handler, bound)
+            interceptors.append(carrier)
+            model_nodes.append(carrier.for_model)
+        if not interceptors:
+            return bound.graph, callbacks
+        return rewire(bound.graph, interceptors, model_nodes, bound.transparent), callbacks
 
     def _theirs(self) -> RunnableConfig:
         """Return the caller's config, with the callbacks that plain LangGraph would call."""
@@ -233,10 +337,13 @@ class GraphSession:
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
             before = self._state or {}
-            if state != before:
+            replaced = self.handler is not None and self.handler.state_was_set
+            if replaced or state != before:
                 self._state = state
-                for signal in self._changes(before, state):
+                for signal in [s.StateIs(None, state)] if replaced else self._changes(before, state):
                     sink.report(signal)
+            if self.handler is not None:
+                self.handler.state_was_set = False
 
     def _observer(self, sink: Sink) -> Handler:
         return self._bound.handler(sink, self._bound.transparent)
@@ -254,18 +361,25 @@ class GraphSession:
         return [s.StateIs(None, state)]
 
     def _custom(self, sink: Sink, handler: Handler, part: Any) -> None:
-        scope = handler.scopes.get("|".join(part["ns"]))
+        ns = "|".join(part["ns"])
+        scope = handler.scopes.get(ns)
+        owner = scope.owner if scope is not None else handler.remotes.owner(ns)
         data = part["data"]
         name = data.get("name") if isinstance(data, Mapping) else None
         if isinstance(name, str) and set(data) == {"name", "value"}:
             value = data["value"]
         else:
             name, value = WRITTEN, data
-        sink.report(s.Custom(None if scope is None else scope.owner, name, value))
+        sink.report(s.Custom(owner, name, value))
 
     def _has_checkpointer(self) -> bool:
         configurable = self._config.get("configurable", {})
         return bool(self._bound.graph.checkpointer) or "__pregel_checkpointer" in configurable
+
+
+def _messages_of(snapshot: StateSnapshot) -> Sequence[BaseMessage]:
+    values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
+    return [one for one in values.get("messages") or () if isinstance(one, BaseMessage)]
 
 
 def _legacy_resume(run_input: RunAgentInput) -> Any:

@@ -105,7 +105,8 @@ class Book:
     def _author(self, event: Wire) -> Account:
         return self._account(event.get("subagentRunId"))
 
-    def _learn(self, attributed: Iterable[Wire]) -> None:
+    def learn(self, attributed: Iterable[Wire]) -> None:
+        """Open an account for everyone whose tag is on a message or an interrupt."""
         for thing in attributed:
             self._author(thing)
 
@@ -115,7 +116,7 @@ class Book:
         given = event.get("input", {})
         if "state" in given:
             self.state = given["state"]
-        self._learn(given.get("messages", ()))
+        self.learn(given.get("messages", ()))
         self.runs.append(
             Run(
                 thread_id=event["threadId"],
@@ -128,7 +129,7 @@ class Book:
     def _run_finished(self, event: Wire, mark: Mark) -> None:
         outcome = event.get("outcome", {})
         self.interrupts = tuple(outcome.get("interrupts", ()))
-        self._learn(self.interrupts)
+        self.learn(self.interrupts)
         self.leave_run(
             mark,
             _RUN_STATUS.get(outcome.get("type"), "finished"),
@@ -144,7 +145,7 @@ class Book:
         self.leave_run(mark, "failed", failure=failure, **_usage(event))
 
     def _messages_snapshot(self, event: Wire, _mark: Mark) -> None:
-        self._learn(event["messages"])
+        self.learn(event["messages"])
 
     # -- invocations ----------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ whoever opened the item.  A continuation may leave the tag out, and then continu
 not, because its owner is part of its name.
 """
 
-from typing import Final
+from dataclasses import dataclass
 
 from byline.schema import WireEvent, shown
 from byline.validator._book import (
@@ -21,15 +21,25 @@ from byline.validator._book import (
     Invocation,
     Open,
     key_of,
+    kind_of,
     named,
     packed,
     unpacked,
 )
 
-__all__ = ["Calls", "Messages", "Spans", "Steps", "Streamed"]
+__all__ = ["Calls", "Lane", "Messages", "Spans", "Steps", "Streamed"]
 
-_MANY: Final = 20
-"""Of the items of one kind that a run leaves open, this many are named one by one."""
+
+@dataclass(slots=True)
+class Lane:
+    """A chunk stream: the tag whose lane it is in, the owner of the item, and what the first chunk said of it."""
+
+    tag: str | None
+    owner: str | None
+    family: "Streamed"
+    key: str
+    index: int
+    said: dict[str, str | None]
 
 
 class Streamed:
@@ -46,7 +56,7 @@ class Streamed:
         self.id = id_
         self.owner_rule = owner_rule or f"{prefix}-owner"
         self.open: dict[str, Open] = {}
-        self.chunked: set[str] = set()  # of these, the ones that chunks assemble
+        self.chunked: dict[str, Lane] = {}  # of these, the ones that chunks assemble
 
     def start(self, event: WireEvent) -> None:
         """Judge the event that opens, or reopens, an item."""
@@ -95,18 +105,17 @@ class Streamed:
 
     def left_open(self) -> None:
         """Report what the run leaves open, and forget it."""
-        book, rule = self.book, f"{self.prefix}-left-open"
-        said = 0
-        for key, (tag, index) in self.open.items():
-            if book.gap is not None and index <= book.gap:
-                continue  # its end may be what was lost
-            if (self.prefix, key) not in book.muted:
-                said += 1
-                if said <= _MANY:
-                    message = f"{self.noun} {shown(key)} of {named(tag)} is still open when the run finishes"
-                    book.report(rule, message, (self.prefix, key), related=index)
-        if said > _MANY:
-            book.report(rule, f"and {said - _MANY} more of this kind are still open")
+        self.book.report_left(
+            f"{self.prefix}-left-open",
+            (
+                (
+                    (self.prefix, key),
+                    f"{self.noun} {shown(key)} of {named(tag)} is still open when the run finishes",
+                    index,
+                )
+                for key, (tag, index) in self.open.items()
+            ),
+        )
         self.clear()
 
     def clear(self) -> None:
@@ -331,15 +340,17 @@ class Steps:
         """Judge STEP_STARTED."""
         book = self.book
         tag, name = book.owner(event.get(TAG)).tag, key_of(event["stepName"])
-        owners = self.open.setdefault(name, {})
-        if tag in owners:
-            message = f"step {shown(name)} of {named(tag)} is open since event {owners[tag]}"
-            about = ("step", tag, name)
-            book.report("step-already-open", message, about, pointer="/stepName", related=owners[tag])
+        was = self.open.get(name, {}).get(tag)
+        if was is not None:
+            message, about = (
+                f"step {shown(name)} of {named(tag)} is open since event {was}",
+                ("step", tag, name),
+            )
+            book.report("step-already-open", message, about, pointer="/stepName", related=was)
         elif self.count >= book.max_open:
             book.too_many()
         else:
-            owners[tag] = book.index
+            self.open.setdefault(name, {})[tag] = book.index
             self.count += 1
 
     def finish(self, event: WireEvent) -> None:
@@ -366,12 +377,18 @@ class Steps:
 
     def left_open(self) -> None:
         """Report what the run leaves open, and forget it."""
-        book = self.book
-        for name, owners in self.open.items():
-            for tag, index in owners.items():
-                if book.gap is None or index > book.gap:
-                    message = f"step {shown(name)} of {named(tag)} is still open when the run finishes"
-                    book.report("step-left-open", message, ("step", tag, name), related=index)
+        self.book.report_left(
+            "step-left-open",
+            (
+                (
+                    ("step", tag, name),
+                    f"step {shown(name)} of {named(tag)} is still open when the run finishes",
+                    index,
+                )
+                for name, owners in self.open.items()
+                for tag, index in owners.items()
+            ),
+        )
         self.clear()
 
     def clear(self) -> None:
@@ -383,7 +400,7 @@ class Steps:
 def minted(book: Book, key: str) -> int | None:
     """Return the call that has minted a message under its own id, packed, if there is one."""
     call = book.calls.get(key)
-    return call if call is not None and call & 15 == MINTING_CALL else None
+    return call if call is not None and kind_of(call) == MINTING_CALL else None
 
 
 def encrypted_value(book: Book, event: WireEvent) -> None:
