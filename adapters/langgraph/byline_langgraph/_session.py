@@ -27,8 +27,8 @@ from ._gate import GateHandler, ToolGate
 from ._handler import Handler, question
 from ._input import conversation, graph_input, new_messages, open_without_answer, resume_command
 from ._inventory import inventory
-from ._remote import remote_nodes
 from ._rewire import Interceptor, ModelNode, rewire
+from ._walk import handoff_tools, remote_nodes
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
 
@@ -88,6 +88,7 @@ class BoundGraph:
         self.config: Final = config
         self.context: Final = context
         self.remote: Final = remote_nodes(graph)
+        self.handoffs: Final = handoff_tools(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
         self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
         self.artifacts: Final = artifacts
@@ -239,6 +240,7 @@ class GraphSession:
         """
         handler = self.handler = self._observer(sink)
         handler.remotes.nodes = self._bound.remote
+        handler.handoffs = self._bound.handoffs
         graph, callbacks = self._held(handler)
         config = merge_configs(self._theirs(), {"callbacks": callbacks})
         stream = graph.astream(
