@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
     )
     from .hooks import Candidate, Demo, Invocation, hookimpl
+    from .recording import Recording, record
 
 __all__ = [
     "MODES",
@@ -34,17 +35,20 @@ __all__ = [
     "InputError",
     "Invocation",
     "NoAdapterError",
+    "Recording",
     "ResumeError",
     "Run",
     "UnsupportedVersionError",
     "attribute",
     "hookimpl",
+    "record",
 ]
 
 _HOMES: Final = {
     **dict.fromkeys(("Agent", "Run", "attribute"), ".agent"),
     **dict.fromkeys(("MODES", "Contract"), ".delegation"),
     **dict.fromkeys(("Candidate", "Demo", "Invocation", "hookimpl"), ".hooks"),
+    **dict.fromkeys(("Recording", "record"), ".recording"),
 }
 """Where a name lives; it is imported when it is asked for, because pytest loads `byline.pytest_plugin` in every run."""
 

@@ -27,6 +27,8 @@ from .hooks import Invocation, Plugins, Visibility
 from .visibility import Lens
 
 if TYPE_CHECKING:
+    import threading
+
     from .grants import Decider, Guard, Inventory, Permit
     from .ledger import Ledger
 
@@ -35,7 +37,9 @@ __all__ = [
     "Agent",
     "Bound",
     "Observer",
+    "Outlet",
     "Run",
+    "RunEnd",
     "Session",
     "Sink",
     "VisibilityRule",
@@ -112,21 +116,35 @@ class Adapter(Protocol):
         """Take hold of `target`.  Raises `UnsupportedVersionError`."""
 
 
+class Outlet(Protocol):
+    """Where a sink delivers: the channel to a consumer, or a recording."""
+
+    @property
+    def lock(self) -> "threading.RLock":
+        """Held around every change of what is reported."""
+
+    def put(self, items: Iterable[BaseEvent]) -> None:
+        """Take `items`, from any thread."""
+
+    async def drained(self) -> None:
+        """Wait until the consumer has read all that was put."""
+
+
 class Sink:
     """Where a session reports.  Safe to call from any thread; never raises into the app."""
 
     def __init__(
         self,
         attributor: Attributor,
-        channel: Channel[BaseEvent],
+        outlet: Outlet,
         lens: Lens,
         observers: Iterable[Observer],
         plugins: Plugins,
     ) -> None:
         self.plugins: Final = plugins
         self.attributor: Final = attributor
-        self.lock: Final = channel.lock
-        self._channel: Final = channel
+        self.lock: Final = outlet.lock
+        self._outlet: Final = outlet
         self._lens: Final = lens
         self._observers = list(observers)
         self._faults: set[str] = set()
@@ -160,7 +178,7 @@ class Sink:
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""
-        await self._channel.drained()
+        await self._outlet.drained()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
         for observer in self._observers:
@@ -172,7 +190,7 @@ class Sink:
                     self._observers = [other for other in self._observers if other is not observer]
                     break
         see = self._lens.see
-        self._channel.put([seen for event in events if (seen := see(event)) is not None])
+        self._outlet.put([seen for event in events if (seen := see(event)) is not None])
 
 
 class Run:
@@ -359,7 +377,13 @@ class Agent:
         return cast("Inventory", uses())
 
     async def permit(
-        self, user: str, *, run_id: str, thread_id: str, mode: str = "default", decider: "Decider | None" = None
+        self,
+        user: str,
+        *,
+        run_id: str,
+        thread_id: str,
+        mode: str = "default",
+        decider: "Decider | None" = None,
     ) -> "Permit":
         """Ask whether `user` may use all that one run uses, and return what the run needs: its sealed grant.
 
@@ -389,6 +413,18 @@ class Agent:
         LangGraph: `stream(native_input, config, context=...)`.
         """
         return self._run(self._bound.open_native(*args, **kwargs), permit)
+
+    def observed_by(self, *observers: Observer) -> "Agent":
+        """Return the same agent with more observers."""
+        return Agent(
+            self.target,
+            self.adapter,
+            self._bound,
+            self.plugins,
+            visibility=self._visibility,
+            observers=(*self._observers, *observers),
+            clock=self._clock,
+        )
 
     def _run(self, session: Session, permit: "Permit | None") -> Run:
         if permit is not None:

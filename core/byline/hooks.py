@@ -20,10 +20,13 @@ import pluggy
 from .errors import HookError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from .agent import Adapter, Run
     from .delegation import Contract
     from .grants import AccessRequest
     from .ledger import Ledger
+    from .recording import Observation
     from .team_view import AgentView, Role
 
 __all__ = ["Candidate", "Demo", "Invocation", "Plugins", "Specs", "Visibility", "hookimpl", "hookspec"]
@@ -93,6 +96,16 @@ class Specs:
     @hookspec
     def byline_adapters(self) -> "Sequence[Adapter]":  # type: ignore[empty-body]
         """Return the adapters that this plugin brings."""
+
+    @hookspec(firstresult=True)
+    def byline_observe(self, observation: "Observation", target: Any) -> "AbstractContextManager[Any] | None":
+        """Return a context manager under which the runs that the app starts itself are reported to `observation`.
+
+        `target` is the one thing to watch, or `None`: then whatever is called inside the context manager, which
+        only a framework with a process-wide hook can do.  Each run is `observation.begin(...)`, its signals go to
+        `report` of what that returns and its end to `end`.  Return `None` for a target that is not yours; an
+        adapter that builds on another one is asked before it with `@hookimpl(tryfirst=True)`.
+        """
 
     @hookspec(firstresult=True)
     def byline_is_subagent(self, candidate: Candidate) -> bool | None:

@@ -8,10 +8,13 @@ from byline.hooks import Plugins, hookimpl
 from byline_langgraph._plugin import LangGraphAdapter
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from byline.agent import Adapter, Bound
+    from byline.recording import Observation
     from byline.team_view import TeamView
 
-__all__ = ["DeepAgentsAdapter", "byline_adapters"]
+__all__ = ["DeepAgentsAdapter", "byline_adapters", "byline_observe"]
 
 
 class DeepAgentsAdapter(LangGraphAdapter):
@@ -51,3 +54,17 @@ class DeepAgentsAdapter(LangGraphAdapter):
 def byline_adapters() -> "Sequence[Adapter]":
     """Bring the deepagents adapter."""
     return [DeepAgentsAdapter()]
+
+
+@hookimpl(tryfirst=True)
+def byline_observe(observation: "Observation", target: Any) -> "AbstractContextManager[None] | None":
+    """Watch every graph that is run inside the recording, as this adapter reads them."""
+    import importlib.util
+
+    if any(importlib.util.find_spec(module) is None for module in DeepAgentsAdapter.requires):
+        return None
+    if target is not None and not LangGraphAdapter().takes(target):
+        return None
+    from ._record import observing
+
+    return observing(observation)

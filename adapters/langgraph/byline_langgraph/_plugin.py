@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 from byline.hooks import Demo, Plugins, hookimpl
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from byline.agent import Adapter, Bound
+    from byline.recording import Observation
     from byline.team_view import TeamView
 
-__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos"]
+__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos", "byline_observe"]
 
 
 class LangGraphAdapter:
@@ -52,6 +55,20 @@ class LangGraphAdapter:
 def byline_adapters() -> "Sequence[Adapter]":
     """Bring the LangGraph adapter."""
     return [LangGraphAdapter()]
+
+
+@hookimpl
+def byline_observe(observation: "Observation", target: Any) -> "AbstractContextManager[None] | None":
+    """Watch every graph that is run inside the recording; a graph that was given is one of them."""
+    import importlib.util
+
+    if importlib.util.find_spec("langgraph") is None:
+        return None
+    if target is not None and not LangGraphAdapter().takes(target):
+        return None
+    from ._record import observing
+
+    return observing(observation)
 
 
 @hookimpl
