@@ -49,9 +49,7 @@ WRITTEN: Final = "langgraph.custom"
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
-_MODES: Final[list[StreamMode]] = (
-    ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
-)
+_MODES: Final[list[StreamMode]] = ["values", "custom"]
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -273,7 +271,7 @@ class GraphSession:
         stream = graph.astream(
             self.native_input,
             config,
-            stream_mode=[*_MODES, "messages"] if self._bound.remote and "messages" not in _MODES else _MODES,
+            stream_mode=[*_MODES, "messages"] if self._bound.remote else _MODES,
             subgraphs=True,
             version="v2",
             **self._kwargs,
@@ -308,7 +306,7 @@ class GraphSession:
     def _held(self, handler: Handler) -> tuple[Pregel[Any, Any, Any, Any], list[BaseCallbackHandler]]:
         """Return the graph to run and its observers: held to the grant, and with placeholders for artifacts."""
         bound = self._bound
-        callbacks: list[BaseCallbackHandler] = [handler]
+        callbacks: list[BaseCallbackHandler] = [handler, *_compat.companions()]
         interceptors: list[Interceptor] = []
         model_nodes: list[ModelNode] = []
         if self._grant is not None:
