@@ -1,140 +1,175 @@
-"""A RemoteGraph as a node: what its server streams, attributed to it.  The server is a stand-in; the client is real."""
+"""Remote graphs as nodes: the graph is real, its server is a script of what a server streams."""
 
-from types import SimpleNamespace
-
-import pytest
-from byline_langgraph.scripted import Say
-from kit import Play, agent, ask, call
-from langgraph.graph import START, MessagesState, StateGraph
+from kit import Play, agent
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import MessagesState
 from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk.schema import StreamPart
+from test_nodes import chain
 
 
-class Runs:
-    """The part of the SDK's client that a RemoteGraph streams from."""
+class Server:
+    """Stands for the client of LangGraph's SDK: streams the next script, and notes what it was asked."""
 
-    def __init__(self, *parts):
-        self.parts = parts
+    def __init__(self, *scripts):
+        self.runs = self
+        self.scripts = list(scripts)
         self.asked = []
 
-    async def stream(self, **asked):
-        self.asked.append(asked)
-        for event, data in self.parts:
+    async def stream(self, **request):
+        self.asked.append((request["input"], request["command"]))
+        for event, data in self.scripts.pop(0):
             yield StreamPart(event, data)
 
 
-def piece(id_, text, **more):
-    return [{"type": "AIMessageChunk", "id": id_, "content": text, **more}, {"langgraph_node": "model"}]
+def remote(*scripts, name="far"):
+    server = Server(*scripts)
+    return RemoteGraph("assistant", name=name, client=server), server
 
 
-def whole(id_, text):
-    return {"type": "ai", "id": id_, "content": text, "tool_calls": []}
+def chunk(id_, content="", **more):
+    return [{"type": "AIMessageChunk", "id": id_, "content": content, **more}, {"langgraph_node": "model"}]
 
 
-def remote(*parts):
-    runs = Runs(*parts)
-    return RemoteGraph(
-        "far", client=SimpleNamespace(runs=runs), sync_client=SimpleNamespace(runs=runs), name="far"
+def message(kind, id_, content="", **more):
+    return {"type": kind, "id": id_, "content": content, **more}
+
+
+def piece(index, args, id_=None, name=None):
+    return [{"index": index, "args": args, "id": id_, "name": name}]
+
+
+USAGE = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+
+
+def test_what_a_remote_graph_streams_is_its_own():
+    far, _ = remote(
+        [
+            ("messages", chunk("f1", "far ")),
+            ("messages", chunk("f1", "asks")),
+            ("messages", chunk("f1", tool_call_chunks=piece(0, "", "call_F", "look"))),
+            ("messages", chunk("f1", tool_call_chunks=piece(0, '{"q": 1}'))),
+            ("messages", [message("tool", "t1", "found", tool_call_id="call_F"), {}]),
+            ("custom", {"name": "app.progress", "value": 1}),
+            ("messages|deep:1", chunk("f2", "deep words")),
+            ("messages", chunk("f3", [{"type": "reasoning", "reasoning": "far thinks"}])),
+            (
+                "messages",
+                chunk("f3", "far answers", usage_metadata=USAGE, response_metadata={"model_name": "m"}),
+            ),
+            ("values", {"messages": [message("ai", "f3", "far answers")]}),
+        ]
     )
-
-
-def around(far):
-    graph = StateGraph(MessagesState).add_node("before", agent("near", "near words")).add_node("far", far)
-    return graph.add_edge(START, "before").add_edge("before", "far").compile(name="main")
-
-
-REMOTE = (
-    'opens as {"framework": "langgraph", "mode": "subgraph", "context": "shared", "interaction": "none", '
-    '"approvals": true, "returns": "onward", "remote": true}'
-)
-
-
-def test_its_words():
-    far = remote(
-        ("messages", piece("msg_1", "far ")),
-        ("messages", piece("msg_1", "words")),
-        ("values", {"messages": [whole("msg_1", "far words")]}),
-    )
-    assert Play(around(far)).run().lines == [
+    near = agent("near", "", "near answers")
+    assert Play(chain(remote=far, local=near).compile()).run().lines == [
         "start",
-        "near#1 opens as subgraph for main",
-        "near#1 says m1: 'near words'",
-        "near#1 returns 'near words'",
-        f"far#1 {REMOTE} for main",
-        "far#1 says msg_1: 'far words'",
-        "far#1 returns 'far words'",
-        "end",
-    ]
-
-
-def test_its_calls_and_a_subgraph_of_it():
-    chunk = {"name": "look", "args": '{"q": "x"}', "id": "call_R", "index": 0, "type": "tool_call_chunk"}
-    answer = {"type": "tool", "id": "t1", "content": "seen x", "tool_call_id": "call_R", "name": "look"}
-    inner = [
-        {"type": "AIMessageChunk", "id": "msg_2", "content": "deep words"},
-        {"langgraph_node": "model", "lc_agent_name": "deep"},
-    ]
-    far = remote(
-        ("messages", piece("msg_1", "looking", tool_call_chunks=[chunk])),
-        ("messages", [answer, {"langgraph_node": "tools"}]),
-        ("messages|inner:0b5e", inner),
-        ("values", {"messages": [whole("msg_3", "done")]}),
-    )
-    lines = Play(around(far)).run().lines
-    assert [line for line in lines if "far#1" in line or "deep#1" in line][1:] == [
-        "far#1 says msg_1: 'looking'",
-        'far#1 calls call_R in msg_1: look {"q": "x"}',
-        "far#1 hears call_R: 'seen x'",
-        f"deep#1 {REMOTE} for far#1",
-        "deep#1 says msg_2: 'deep words'",
+        "far#1 opens as subgraph for main",
+        "far#1 says f1: 'far asks'",
+        'far#1 calls call_F in f1: look {"q": 1}',
+        "far#1 hears call_F: 'found'",
+        "far#1 custom app.progress: 1",
+        "deep#1 opens as subgraph for far#1",
+        "deep#1 says f2+: 'deep words'",
+        "far#1 thinks f3:reasoning: 'far thinks'",
+        "far#1 says f3+: 'far answers'",
+        "deep#1 says +f2: ''",
         "deep#1 returns None",
-        "far#1 returns 'done'",
+        "far#1 says +f3: ''",
+        "far#1 returns 'far answers'",
+        "near#1 opens as subgraph for main",
+        "near#1 says m1: 'near answers'",
+        "near#1 returns 'near answers'",
+        (
+            "end"
+            ' usage {"model": "m", "inputTokens": 5, "outputTokens": 2, "totalTokens": 7}'
+            ' of {"subagentRunId": "far#1", "model": "m", "inputTokens": 5, "outputTokens": 2, "totalTokens": 7}'
+        ),
     ]
 
 
-def test_an_answer_that_was_not_streamed():
-    said = [whole("msg_1", "all at once"), {"langgraph_node": "model"}]
-    far = remote(("messages", said), ("values", {"messages": [whole("msg_1", "all at once")]}))
-    assert "far#1 says msg_1: 'all at once'" in Play(around(far)).run().lines
-
-
-def test_it_fails():
-    far = remote(
-        ("messages", piece("msg_1", "far ")), ("error", {"error": "down", "message": "the server is down"})
+def test_whole_messages_are_told_once():
+    answer = message("ai", "f1", "far looks", tool_calls=[{"id": "call_F", "name": "look", "args": {"q": 1}}])
+    far, _ = remote(
+        [
+            ("messages", [answer, {}]),
+            ("messages", [answer, {}]),
+            ("messages", [message("tool", "t1", "found", tool_call_id="call_F"), {}]),
+            ("values", {"messages": [answer, message("tool", "t1", "found", tool_call_id="call_F")]}),
+        ]
     )
-    lines = Play(around(far)).run().lines
-    assert "far#1 says msg_1: 'far '" in lines
-    assert [line.split(":")[0] for line in lines[-2:]] == [
-        "far#1 fails RemoteException",
-        "run fails RemoteException",
-    ]
-
-
-def test_called_in_a_tool_it_is_a_tool_call():
-    """Nothing of it reaches us there, and nothing is made up."""
-    far = remote(("values", {"messages": [whole("msg_1", "far words")]}))
-
-    from langchain_core.tools import tool
-
-    @tool
-    async def ask_far(q: str) -> str:
-        """Ask."""
-        return (await far.ainvoke({"messages": [("user", q)]}))["messages"][-1]["content"]
-
-    boss = agent("boss", Say("go", calls=[call("call_A", "ask_far")]), "done", tools=[ask_far])
-    assert Play(boss).run().lines == [
+    assert Play(chain(remote=far).compile()).run().lines == [
         "start",
-        "main says m1: 'go'",
-        'main calls call_A in m1: ask_far {"q": ""}',
-        "main hears call_A: 'far words'",
-        "main says m2: 'done'",
+        "far#1 opens as subgraph for main",
+        "far#1 says f1: 'far looks'",
+        'far#1 calls call_F in f1: look {"q": 1}',
+        "far#1 hears call_F: 'found'",
+        "far#1 returns 'found'",
         "end",
     ]
 
 
-@pytest.mark.parametrize("local", [agent("alpha", "alpha answers")])
-def test_a_graph_without_one_costs_no_message_parts(local):
-    play = Play(
-        agent("boss", Say("go", calls=[call("call_A", "ask_alpha")]), "done", tools=[ask(local, "ask_alpha")])
+def test_a_question_of_a_remote_graph():
+    far, _ = remote(
+        [
+            ("messages", chunk("f1", "far asks")),
+            ("updates", {"__interrupt__": [{"value": "far?", "id": "0" * 32}]}),
+        ],
+        [
+            ("messages", chunk("f2", "far knows")),
+            ("values", {"messages": [message("ai", "f2", "far knows")]}),
+        ],
     )
-    assert play.agent._bound.has_remote is False
+    # Its question names no call, and a subgraph node is not foreseen to ask.
+    play = Play(chain(remote=far).compile(checkpointer=InMemorySaver()), accepts=["contract-interaction"])
+    assert play.run().lines == [
+        "start",
+        "far#1 opens as subgraph for main",
+        "far#1 says f1: 'far asks'",
+        "far#1 suspends i1",
+        "waits [i1 far#1 langgraph:interrupt 'far?']",
+    ]
+    assert play.resume({"i1": "yes"}).lines == [
+        "start",
+        "far#1 opens as subgraph for main",
+        "far#1 says f2: 'far knows'",
+        "far#1 returns 'far knows'",
+        "end",
+    ]
+
+
+def test_a_remote_graph_that_fails():
+    far, _ = remote([("messages", chunk("f1", "far has half a")), ("error", {"error": "gone"})])
+    trace = Play(chain(remote=far).compile()).run()
+    assert trace.lines == [
+        "start",
+        "far#1 opens as subgraph for main",
+        "far#1 says f1: 'far has half a'",
+        "far#1 fails RemoteException: {'error': 'gone'}",
+        "run fails RemoteException: {'error': 'gone'}",
+    ]
+
+
+def test_a_remote_graph_within_a_subgraph():
+    far, _ = remote([("messages", chunk("f1", "far answers")), ("values", {"messages": []})])
+    inner = chain(remote=far).compile(name="inner")
+    lines = Play(chain(inner=inner).compile()).run().lanes
+    assert lines == {
+        "run": ["start", "end"],
+        "far#1": ["opens as subgraph for inner#1", "says f1: 'far answers'", "returns None"],
+        "inner#1": ["opens as subgraph for main", "returns 'go'"],
+    }
+
+
+def test_a_graph_that_calls_itself_is_no_trouble():
+    async def again(state: MessagesState) -> dict:
+        if len(state["messages"]) < 2:
+            await itself.ainvoke({"messages": [*state["messages"], ("ai", "deeper")]})
+        return {}
+
+    itself = chain(again=again).compile(name="itself")
+    assert Play(itself).run().lines == [
+        "start",
+        "itself#1 opens as subgraph for main",
+        "itself#1 returns 'deeper'",
+        "end",
+    ]

@@ -19,11 +19,10 @@ order of what happened is lost.
 """
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 from ag_ui.core import token_usage_from_langchain_metadata
@@ -33,18 +32,16 @@ from byline.attributor import CANCELLED
 from byline.delegation import MODES
 from byline.hooks import Candidate, Invocation
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, GenerationChunk, LLMResult
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
 from . import _compat
 from ._bridge import PREDICT_STATE, predicts, quiet, spelled_out
-from ._content import open_calls, parts_of, pieces
+from ._content import invocation_id, open_calls, parts_of, pieces
+from ._remote import Remotes
 from ._review import Action, review_of
-
-if TYPE_CHECKING:
-    from ._remote import RemoteLanes
 
 __all__ = ["Handler", "Scope"]
 
@@ -148,17 +145,9 @@ class _Model:
         "said",
     )
 
-    def __init__(
-        self,
-        run_id: UUID,
-        owner: str | None,
-        metadata: Mapping[str, Any],
-        *,
-        muted: bool,
-        message: str | None = None,
-    ) -> None:
+    def __init__(self, run_id: UUID, owner: str | None, metadata: Mapping[str, Any], *, muted: bool) -> None:
         self.owner: Final = owner
-        self.message: Final = f"lc_run--{run_id}" if message is None else message
+        self.message: Final = f"lc_run--{run_id}"
         self.metadata: Final = metadata
         self.muted: Final = muted
         self.no_text: Final = quiet(metadata, "messages")
@@ -200,9 +189,8 @@ class Handler(BaseCallbackHandler):
         self.sink: Final = sink
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
+        self.remotes: Final = Remotes(sink)
         self._transparent: Final = transparent
-        self.remote: RemoteLanes | None = None
-        """What goes on in remote graphs, where there is one."""
         self.state_was_set = False
         """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
         self._quiet: Final[set[tuple[str | None, str]]] = set()  # calls that the app keeps from the stream
@@ -216,14 +204,6 @@ class Handler(BaseCallbackHandler):
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
         self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
-
-    def owner_of(self, run_id: UUID) -> str | None:
-        """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
-        model = self._models.get(run_id)
-        if model is not None:
-            return model.owner
-        run = self._runs.get(run_id)
-        return None if run is None else _owner(run)
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
@@ -277,10 +257,9 @@ class Handler(BaseCallbackHandler):
         if parent is not None and (run.is_step or _is_pushed(run, parent, metadata or {})):
             run.inside = parent.inside
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
-            if self.remote is not None:
-                self.remote.entered(run)
             if not run.node.startswith("__"):
                 self.sink.report(s.StepStarted(_owner(run), run.node))
+            self.remotes.entered(run.ns, _owner(run), str(run.id))
         self._runs[run_id] = run
 
     @_guarded
@@ -290,8 +269,7 @@ class Handler(BaseCallbackHandler):
             return
         if run.node is not None:
             self._left_node(run, outputs)
-            if self.remote is not None:
-                self.remote.left(run, s.Closed("", _remote_result(outputs)))
+            self.remotes.left(run.ns, s.Closed(str(run.id), _result(outputs)))
         if run.is_graph and run.inside is not None and run.inside.outer is not None:
             self._close(run.inside, outputs)
 
@@ -307,20 +285,12 @@ class Handler(BaseCallbackHandler):
                 scope.asked = True
         if run.node is not None:
             self._left_node(run, None)
-            if self.remote is not None:
-                self.remote.left(
-                    run, None if isinstance(error, GraphInterrupt) else s.Failed("", *_cause(error))
-                )
+            self.remotes.left(run.ns, _ending(str(run.id), error))
         if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
             return
-        if isinstance(error, GraphInterrupt):
-            if not _interrupts(error):  # a breakpoint, which asks nothing: the next run goes on from there
-                self.sink.report(s.Suspended(cast("str", scope.owner)))
-            return  # suspended, if the question reaches the end of the run
-        if isinstance(error, GraphBubbleUp):
-            self.sink.report(s.Closed(cast("str", scope.owner)))  # control was handed on
-        else:
-            self.sink.report(s.Failed(cast("str", scope.owner), *_cause(error)))
+        ending = _ending(cast("str", scope.owner), error)
+        if ending is not None:
+            self.sink.report(ending)
 
     def _open(self, graph: _Run, step: _Run) -> None:
         """A run turns out to be a graph, with its first step: open what it is an invocation of."""
@@ -468,7 +438,7 @@ class Handler(BaseCallbackHandler):
                 self.sink.report(s.ModelOver(owner, id_))
 
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
-        owner = _owner(run)
+        owner = self.remotes.owner(run.ns) or _owner(run)
         for interrupt in _interrupts(error):
             self.sink.report(
                 question(
@@ -609,33 +579,6 @@ class Handler(BaseCallbackHandler):
             self._call_chunk(model, part)
 
     @_guarded
-    def catch_up(self, run_id: UUID, heard: Sequence[tuple[Any, Any]]) -> None:
-        """Take several tokens of one model run, each with its chunk; plain text is told in one piece."""
-        model = self._models.get(run_id)
-        if model is None or model.muted:
-            return
-        text: list[str] = []
-        for token, chunk in heard:
-            message: Any = getattr(chunk, "message", None)
-            content = getattr(message, "content", None)
-            if (
-                isinstance(content, str)
-                and not message.additional_kwargs
-                and not getattr(message, "tool_call_chunks", ())
-            ):
-                text.append(content)
-                continue
-            self._tell(model, text)
-            self.on_llm_new_token(token, chunk=chunk, run_id=run_id)
-        self._tell(model, text)
-
-    def _tell(self, model: _Model, text: list[str]) -> None:
-        if whole := "".join(text):
-            model.said = True
-            self.sink.report(s.Text(model.owner, model.message, whole))
-        text.clear()
-
-    @_guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         model = self._models.pop(run_id, None)
         if model is None:
@@ -723,29 +666,6 @@ class Handler(BaseCallbackHandler):
         if predicted is not None:
             self.sink.report(s.Custom(model.owner, PREDICT_STATE, predicted))
         self.sink.report(s.Call(model.owner, run, id_, name))
-
-    # --------------------------------------------------------------- remote
-
-    def speaker(self, owner: str, message: str) -> _Model:
-        """Return the model run of a remote message."""
-        return _Model(UUID(int=0), owner, {}, muted=False, message=message)
-
-    def speak(self, model: _Model, chunk: AIMessageChunk, *, whole: bool) -> None:
-        """Say a piece of a remote message, or what of a finished one was not said in pieces."""
-        if whole:
-            self._say_whole(model, chunk, run=model.message)
-        else:
-            self._token(model, "", ChatGenerationChunk(message=chunk))
-
-    @staticmethod
-    def content(content: Any) -> Any:
-        """Return the content of a remote tool message as a result's."""
-        return parts_of(content)
-
-    @staticmethod
-    def stable_id(name: str, path: str) -> str:
-        """Return the `subagentRunId` of what runs in a remote namespace."""
-        return _stable_id(name, path, None, "")
 
     # --------------------------------------------------------------- custom
 
@@ -876,8 +796,7 @@ def _stable_id(name: str, task_ns: str, tool: _Run | None, own_ns: str) -> str:
     tail = own_ns.rpartition("|")[2]
     ordinal = tail if tail.isdigit() else ""
     call = "" if tool is None else tool.call or ""
-    digest = hashlib.sha256("\x1f".join((task_ns, call, ordinal)).encode("utf-8", "replace")).hexdigest()
-    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}-{digest[:12]}"
+    return invocation_id(name, task_ns, call, ordinal)
 
 
 def _messages(value: Any) -> Iterator[BaseMessage]:
@@ -897,15 +816,20 @@ def _result(outputs: Any) -> Any:
     """Return what the caller gets to read: the text of the last message, else the graph's output."""
     if isinstance(outputs, Mapping) and "messages" in outputs:
         last = outputs["messages"][-1] if outputs["messages"] else None
+        if isinstance(last, Mapping):  # from a remote graph
+            return parts_of(last.get("content") or "")
         return parts_of(last.content) if isinstance(last, BaseMessage) else s.ABSENT
     return s.ABSENT if outputs is None else outputs
 
 
-def _remote_result(outputs: Any) -> Any:
-    """Return the result of a remote graph, whose messages are plain dictionaries."""
-    messages = outputs.get("messages") if isinstance(outputs, Mapping) else None
-    last = messages[-1] if isinstance(messages, list) and messages else None
-    return parts_of(last.get("content") or "") if isinstance(last, Mapping) else _result(outputs)
+def _ending(owner: str, error: BaseException) -> s.Closed | s.Failed | s.Suspended | None:
+    """Return how an invocation ended with `error`; `None` if it asked, which the end of the run has to tell."""
+    if isinstance(error, GraphInterrupt):
+        # A breakpoint asks nothing: the next run goes on from there.
+        return None if _interrupts(error) else s.Suspended(owner)
+    if isinstance(error, GraphBubbleUp):
+        return s.Closed(owner)  # control was handed on
+    return s.Failed(owner, *_cause(error))
 
 
 def _cause(error: BaseException) -> tuple[str, str]:

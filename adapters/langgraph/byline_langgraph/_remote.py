@@ -1,129 +1,169 @@
-"""A `RemoteGraph` in a node: an agent on a server, seen through stream parts alone.
+"""Remote graphs that are nodes: what runs in another process gives no callbacks.
 
-It calls no callbacks here.  Its parts come through the stream of the graph around it, under the namespace of the
-node's task, and carry messages as plain dictionaries, which is how they are told from local ones.  They trail the
-node: what is opened by them is closed after the superstep, when the graph's next values arrive.
+Measured: a `RemoteGraph` in a node hands what its server streams to the graph around it, as parts of that graph's
+own stream, under the namespace of the node's task and, below it, the namespaces of the remote graph's own subgraphs.
+Messages arrive as plain mappings, which is how they are told from a local model's.  So the node's run opens and ends
+the invocation, and the parts say what it did.  The parts trail the callbacks, but those of one task come before the
+next `values` part of the graph around it: until then an ended invocation is kept open.
+
+A remote graph that is called inside a tool or a function cannot be found by looking at the graph: of it only the tool
+call is seen.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+from ag_ui.core import token_usage_from_langchain_metadata
 from byline import signals as s
+from byline.agent import Sink
 from byline.delegation import MODES
-from langchain_core.messages import AIMessageChunk, ToolMessage, convert_to_messages
 
-if TYPE_CHECKING:
-    from ._handler import Handler, _Model, _Run
+from ._content import invocation_id, parts_of, pieces
 
-__all__ = ["RemoteLanes", "has_remote"]
+__all__ = ["Remotes", "remote_nodes"]
 
-_SEPARATOR: Final = "|"
-
-
-def has_remote(graph: Any) -> bool:
-    """Return whether a node of `graph`, or of a subgraph of it, is a `RemoteGraph`."""
-    nodes = getattr(graph, "nodes", {})
-    if any(type(getattr(node, "bound", None)).__name__ == "RemoteGraph" for node in nodes.values()):
-        return True
-    return (
-        any(has_remote(inner) for _, inner in graph.get_subgraphs())
-        if hasattr(graph, "get_subgraphs")
-        else False
-    )
+_MODULE: Final = (
+    "langgraph.pregel.remote"  # not imported: it brings an HTTP client, and few have a remote graph
+)
 
 
-class _Place(NamedTuple):
-    """A local node that something remote may run in."""
+def remote_nodes(graph: Any) -> dict[str, str]:
+    """Return the nodes that are remote graphs, as their path of node names (`outer|inner`), with the graphs' names.
 
-    node: "_Run"
-    owners: dict[str, None]
+    Not by LangGraph's own recursion, which never ends in a graph that calls itself.
+    """
+    return dict(_remote_below(graph, "", (id(graph),)))
 
 
-class RemoteLanes:
-    """Turns the parts of remote graphs into signals, for one run."""
+def _remote_below(graph: Any, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, str]]:
+    for node, subgraph in graph.get_subgraphs() if hasattr(graph, "channels") else ():
+        if type(subgraph).__module__ == _MODULE:
+            yield path + node, str(getattr(subgraph, "name", None) or node)
+        elif id(subgraph) not in above:
+            yield from _remote_below(subgraph, f"{path}{node}|", (*above, id(subgraph)))
 
-    def __init__(self, handler: "Handler") -> None:
-        self._handler: Final = handler
-        self._places: Final[dict[str, _Place]] = {}
-        self._left: Final[dict[str, s.Closed | s.Failed | None]] = {}
-        self._models: Final[dict[tuple[str, str], _Model]] = {}
-        self._speaking: Final[dict[str, str]] = {}
 
-    def entered(self, node: "_Run") -> None:
-        """Note that a local node began."""
-        self._places[node.ns] = _Place(node, {})
+class _Remote:
+    """One remote invocation."""
 
-    def left(self, node: "_Run", ending: s.Closed | s.Failed | None) -> None:
-        """Note how a local node ended; `None` when it waits for an answer."""
-        if node.ns in self._places:
-            self._left[node.ns] = ending
+    __slots__ = ("calls", "heard", "owner", "speaking")
 
-    def message(self, ns: Sequence[str], data: Any) -> None:
-        """Take a part of the mode `messages`; local ones have been told by callbacks."""
-        message, metadata = data
-        if not isinstance(message, Mapping):
+    def __init__(self, owner: str) -> None:
+        self.owner: Final = owner
+        self.heard: set[str] = set()  # messages and calls, which come again as a whole when they are complete
+        self.speaking: str | None = None  # the open message
+        self.calls: dict[Any, str] = {}  # of the open message, by the chunks' index
+
+
+class Remotes:
+    """The remote invocations of one run, by namespace."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.nodes: Mapping[str, str] = {}
+        """The nodes that are remote, as `remote_nodes` gives them."""
+        self._sink: Final = sink
+        self._open: Final[dict[str, _Remote]] = {}
+        self._ended: list[tuple[str, s.Signal]] = []
+
+    def entered(self, ns: str, parent: str | None, run_id: str) -> None:
+        """A node's run began in the task `ns`: open the remote graph that it is, if it is one."""
+        if not self.nodes:
             return
-        owner = self._owner(ns, metadata if isinstance(metadata, Mapping) else {})
-        if owner is None:
-            return
-        report = self._handler.sink.report
-        kind = message.get("type")
-        if kind == "tool":
-            [answer] = convert_to_messages([dict(message)])
-            if isinstance(answer, ToolMessage):
-                self._over(owner)
-                report(s.Result(owner, answer.tool_call_id, self._handler.content(answer.content)))
-        elif kind in ("AIMessageChunk", "ai"):
-            id_ = str(message.get("id") or f"{owner}:said")
-            if self._speaking.get(owner) != id_:
-                self._over(owner)
-                self._speaking[owner] = id_
-            model = self._models.setdefault((owner, id_), self._handler.speaker(owner, id_))
-            fields = {name: message[name] for name in _FIELDS if message.get(name)}
-            chunk = AIMessageChunk(content=message.get("content") or "", id=id_, **fields)
-            self._handler.speak(model, chunk, whole=kind == "ai")
+        name = self.nodes.get("|".join(part.partition(":")[0] for part in ns.split("|")))
+        if name is not None:
+            self.settle()  # an attempt before this one, if there was one
+            self._announce(ns, name, parent, run_id)
+
+    def owner(self, ns: str) -> str | None:
+        """Return the remote invocation that this namespace belongs to; `None` when it is no remote one."""
+        remote = self._find(ns)
+        return None if remote is None else remote.owner
+
+    def left(self, ns: str, ending: s.Signal | None) -> None:
+        """The node's run is over: end its invocation, by `ending` if it did not stop to ask, when its parts have come."""
+        if ns in self._open and ending is not None:
+            self._ended.append((ns, ending))
 
     def settle(self) -> None:
-        """A superstep is over: close what ran in the nodes that have ended."""
-        for ns, ending in self._left.items():
-            owners = list(self._places.pop(ns).owners)
-            for owner in reversed(owners):
-                self._over(owner)
-                if ending is not None:
-                    outermost = owner == owners[0]
-                    self._handler.sink.report(
-                        ending._replace(owner=owner)
-                        if outermost or isinstance(ending, s.Failed)
-                        else s.Closed(owner)
-                    )
-        self._left.clear()
+        """All parts of what has ended have come."""
+        for ended, ending in self._ended:
+            below = [ns for ns in self._open if ns.startswith(f"{ended}|")]
+            for ns in sorted(below, key=len, reverse=True):
+                self._sink.report(s.Closed(self._open.pop(ns).owner))
+            self._open.pop(ended, None)
+            self._sink.report(ending)
+        self._ended = []
 
-    def _over(self, owner: str) -> None:
-        id_ = self._speaking.pop(owner, None)
-        if id_ is not None:
-            self._handler.sink.report(s.ModelOver(owner, id_))
+    def message(self, ns: str, message: Mapping[str, Any]) -> None:
+        """Take a message, or a piece of one, in the server's spelling."""
+        remote = self._find(ns)
+        if remote is None:
+            return
+        kind = message.get("type")
+        if kind == "tool":
+            self._over(remote)
+            content = parts_of(message.get("content") or "")
+            self._sink.report(s.Result(remote.owner, str(message.get("tool_call_id")), content))
+        elif kind in ("ai", "AIMessageChunk"):
+            self._said(remote, message, str(message.get("id")), whole=kind == "ai")
 
-    def _owner(self, ns: Sequence[str], metadata: Mapping[str, Any]) -> str | None:
-        """Return who speaks in a namespace: the node's remote graph, or a subgraph in it; announce whoever is new."""
-        depth = next((k for k in range(len(ns), 0, -1) if _SEPARATOR.join(ns[:k]) in self._places), 0)
-        if not depth:
-            return None
-        place = self._places[_SEPARATOR.join(ns[:depth])]
-        parent = None if place.node.inside is None else place.node.inside.owner
-        name = str(place.node.node)
-        for end in range(depth, len(ns) + 1):
-            path = _SEPARATOR.join(ns[:end])
-            owner = f"remote:{path}"
-            if end > depth:
-                agent = metadata.get("lc_agent_name") if end == len(ns) else None
-                name = str(agent or ns[end - 1].partition(":")[0])
-            if owner not in place.owners:
-                place.owners[owner] = None
-                known = {**MODES["langgraph", "subgraph"].metadata(), "remote": True}
-                id_ = self._handler.stable_id(name, path)
-                self._handler.sink.report(s.Opened(owner, name, id=id_, parent=parent, metadata=known))
-            parent = owner
-        return parent
+    def _find(self, ns: str) -> _Remote | None:
+        """Return whose part this is; a namespace below a remote graph's is one of its own subgraphs."""
+        if ns in self._open or "|" not in ns:
+            return self._open.get(ns)
+        outer, _, last = ns.rpartition("|")
+        parent = self._find(outer)
+        if parent is None or last.isdigit():  # a number is a further graph of the same task
+            return parent
+        return self._announce(ns, last.partition(":")[0], parent.owner, ns)
 
+    def _announce(self, ns: str, name: str, parent: str | None, key: str) -> _Remote:
+        remote = self._open[ns] = _Remote(key)
+        metadata = MODES[("langgraph", "subgraph")].metadata()
+        self._sink.report(s.Opened(key, name, id=invocation_id(name, ns), parent=parent, metadata=metadata))
+        return remote
 
-_FIELDS: Final = ("tool_call_chunks", "tool_calls", "additional_kwargs")
+    def _said(self, remote: _Remote, message: Mapping[str, Any], id_: str, *, whole: bool) -> None:
+        if remote.speaking not in (None, id_):
+            self._over(remote)
+        owner = remote.owner
+        remote.speaking = id_
+        if not (whole and id_ in remote.heard):
+            for kind, value in pieces(message.get("content"), message.get("additional_kwargs")):
+                if kind == "media":
+                    self._sink.report(s.Activity(owner, f"{id_}:media", "media", {"part": value}))
+                else:
+                    self._sink.report((s.Text if kind == "text" else s.Reasoning)(owner, id_, value))
+            self._used(owner, message)
+        remote.heard.add(id_)
+        for part in message.get("tool_call_chunks") or ():
+            self._called(remote, part)
+        if whole:
+            for call in message.get("tool_calls") or ():
+                if call.get("id") not in remote.heard:
+                    self._called(remote, {**call, "args": json.dumps(call.get("args") or {})})
+            self._over(remote)
+
+    def _called(self, remote: _Remote, part: Mapping[str, Any]) -> None:
+        run, index = str(remote.speaking), part.get("index")
+        if part.get("id") and part.get("name"):
+            call = remote.calls[index] = str(part["id"])
+            remote.heard.add(call)
+            self._sink.report(s.Call(remote.owner, run, call, str(part["name"])))
+        if part.get("args") and index in remote.calls:
+            self._sink.report(s.Arguments(remote.owner, run, remote.calls[index], str(part["args"])))
+
+    def _over(self, remote: _Remote) -> None:
+        if remote.speaking is not None:
+            self._sink.report(s.ModelOver(remote.owner, remote.speaking))
+        remote.speaking = None
+        remote.calls.clear()
+
+    def _used(self, owner: str, message: Mapping[str, Any]) -> None:
+        known = message.get("response_metadata") or {}
+        usage = token_usage_from_langchain_metadata(
+            message.get("usage_metadata"), provider=known.get("model_provider"), model=known.get("model_name")
+        )
+        if usage is not None:
+            self._sink.report(s.Usage(owner, usage))

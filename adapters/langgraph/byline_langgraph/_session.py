@@ -36,7 +36,7 @@ from ._input import (
 )
 from ._inventory import inventory
 from ._lost import watched
-from ._remote import RemoteLanes, has_remote
+from ._remote import remote_nodes
 from ._rewire import Interceptor, ModelNode, rewire
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
@@ -96,7 +96,7 @@ class BoundGraph:
         self.plugins: Final = plugins
         self.config: Final = config
         self.context: Final = context
-        self.has_remote: Final = has_remote(graph)
+        self.remote: Final = remote_nodes(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
         self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
         self.artifacts: Final = artifacts
@@ -258,46 +258,50 @@ class GraphSession:
 
         `values` parts come in order, after the callbacks of their superstep and before the next one: they give
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
-        who did what; that is the handler's alone.
+        who did what; that is the handler's alone, except of remote graphs, for which `messages` parts are read.
         """
         with watched(sink):
-            try:
-                return await self._drive(sink)
-            finally:
-                if self.handler is not None and self.handler.remote is not None:
-                    self.handler.remote.settle()
+            return await self._drive(sink)
 
     async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
-        remote = handler.remote = RemoteLanes(handler) if self._bound.has_remote else None
+        handler.remotes.nodes = self._bound.remote
         graph, callbacks = self._held(handler)
         config = merge_configs(self._theirs(), {"callbacks": callbacks})
         stream = graph.astream(
             self.native_input,
             config,
-            stream_mode=_MODES if remote is None else [*_MODES, "messages"],
+            stream_mode=[*_MODES, "messages"] if self._bound.remote and "messages" not in _MODES else _MODES,
             subgraphs=True,
             version="v2",
             **self._kwargs,
         )
-        async with aclosing(
-            cast("AsyncGenerator[Any, None]", stream)
-        ):  # a cancelled run stops the graph at once
-            async for part in stream:
-                try:
-                    if part["type"] == "custom":
-                        self._custom(sink, handler, part)
-                    elif part["type"] == "messages" and remote is not None:
-                        remote.message(part["ns"], part["data"])
-                    elif part["type"] == "values" and not part["ns"]:
-                        if remote is not None:
-                            remote.settle()
-                        self._values(sink, part)
-                except Exception as fault:
-                    sink.fault(part["type"], fault)
-                if part["type"] == "values" and not part["ns"]:
-                    await sink.drained()  # the next superstep waits for the consumer, as it does without us
+        try:
+            # A cancelled run stops the graph at once.
+            async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
+                async for part in stream:
+                    is_values = part["type"] == "values" and not part["ns"]
+                    try:
+                        self._part(sink, handler, part, is_values=is_values)
+                    except Exception as fault:
+                        sink.fault(part["type"], fault)
+                    if is_values:  # the next superstep waits for the consumer, as it does without us
+                        await sink.drained()
+        finally:
+            with sink.lock:
+                handler.remotes.settle()
         return s.RunFinished(asked=tuple(self._asked))
+
+    def _part(self, sink: Sink, handler: Handler, part: Any, *, is_values: bool) -> None:
+        if is_values:
+            with sink.lock:
+                handler.remotes.settle()
+            self._values(sink, part)
+        elif part["type"] == "custom":
+            self._custom(sink, handler, part)
+        elif part["type"] == "messages" and isinstance(part["data"][0], Mapping):
+            with sink.lock:
+                handler.remotes.message("|".join(part["ns"]), part["data"][0])
 
     def _held(self, handler: Handler) -> tuple[Pregel[Any, Any, Any, Any], list[BaseCallbackHandler]]:
         """Return the graph to run and its observers: held to the grant, and with placeholders for artifacts."""
@@ -357,14 +361,16 @@ class GraphSession:
         return [s.StateIs(None, state)]
 
     def _custom(self, sink: Sink, handler: Handler, part: Any) -> None:
-        scope = handler.scopes.get("|".join(part["ns"]))
+        ns = "|".join(part["ns"])
+        scope = handler.scopes.get(ns)
+        owner = scope.owner if scope is not None else handler.remotes.owner(ns)
         data = part["data"]
         name = data.get("name") if isinstance(data, Mapping) else None
         if isinstance(name, str) and set(data) == {"name", "value"}:
             value = data["value"]
         else:
             name, value = WRITTEN, data
-        sink.report(s.Custom(None if scope is None else scope.owner, name, value))
+        sink.report(s.Custom(owner, name, value))
 
     def _has_checkpointer(self) -> bool:
         configurable = self._config.get("configurable", {})
