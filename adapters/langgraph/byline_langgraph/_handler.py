@@ -190,6 +190,8 @@ class Handler(BaseCallbackHandler):
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
         self.remotes: Final = Remotes(sink)
+        self.handoffs: Mapping[str, str] = {}
+        """The tools that hand control to a node, with that node."""
         self._transparent: Final = transparent
         self.state_was_set = False
         """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
@@ -204,6 +206,14 @@ class Handler(BaseCallbackHandler):
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
         self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
+
+    def owner_of(self, run_id: UUID) -> str | None:
+        """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
+        model = self._models.get(run_id)
+        if model is not None:
+            return model.owner
+        run = self._runs.get(run_id)
+        return None if run is None else _owner(run)
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
@@ -306,6 +316,8 @@ class Handler(BaseCallbackHandler):
         spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
         spawned = None if spawned in self._quiet else spawned  # a call that is not shown leads nowhere
         handed = outer.handed_to(node, graph.ns) if tool is None else None
+        if tool is None and handed is None:
+            handed = self._handed_before(graph, outer, node)
         name = _name(graph, tool, node)
         if not self._is_subagent(graph, outer, tool, node, name):
             graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
@@ -325,7 +337,7 @@ class Handler(BaseCallbackHandler):
             name,
             id=id_,
             parent=outer.owner,
-            spawned_by=spawned or handed,
+            spawned_by=spawned or (handed if handed is not None and handed.call else None),
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
@@ -359,6 +371,31 @@ class Handler(BaseCallbackHandler):
             if answer is not None:
                 return bool(answer)
         return tool is not None or name not in self._transparent
+
+    def _handed_before(self, graph: _Run, outer: Scope, node: str | None) -> s.CallRef | None:
+        """Return the call that handed control to `node` in an earlier run, which this one continues.
+
+        The conversation still ends with the answer of the hand-off tool.  Whose call it was is known of a supervisor,
+        which is its caller; another agent's (a swarm's) was an invocation of that run, and there is no call to name.
+        """
+        messages = list(_messages(graph.inputs)) if self.handoffs else []
+        answer = messages[-1] if messages else None
+        if (
+            not isinstance(answer, ToolMessage)
+            or node is None
+            or self.handoffs.get(answer.name or "") != node
+        ):
+            return None
+        made = (
+            m.name
+            for m in messages
+            if isinstance(m, AIMessage)
+            for c in m.tool_calls
+            if c["id"] == answer.tool_call_id
+        )
+        if next(made, None) in self._transparent:
+            return s.CallRef(outer.owner, answer.tool_call_id)
+        return s.CallRef("", "")
 
     def _describe(
         self, graph: _Run, outer: Scope, tool: _Run | None, handed: s.CallRef | None
@@ -577,6 +614,33 @@ class Handler(BaseCallbackHandler):
             self._say(model, model.message, content, message.additional_kwargs)
         for part in getattr(message, "tool_call_chunks", ()):
             self._call_chunk(model, part)
+
+    @_guarded
+    def catch_up(self, run_id: UUID, heard: Sequence[tuple[Any, Any]]) -> None:
+        """Take several tokens of one model run, each with its chunk; plain text is told in one piece."""
+        model = self._models.get(run_id)
+        if model is None or model.muted:
+            return
+        text: list[str] = []
+        for token, chunk in heard:
+            message: Any = getattr(chunk, "message", None)
+            content = getattr(message, "content", None)
+            if (
+                isinstance(content, str)
+                and not message.additional_kwargs
+                and not getattr(message, "tool_call_chunks", ())
+            ):
+                text.append(content)
+                continue
+            self._tell(model, text)
+            self.on_llm_new_token(token, chunk=chunk, run_id=run_id)
+        self._tell(model, text)
+
+    def _tell(self, model: _Model, text: list[str]) -> None:
+        if whole := "".join(text):
+            model.said = True
+            self.sink.report(s.Text(model.owner, model.message, whole))
+        text.clear()
 
     @_guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:

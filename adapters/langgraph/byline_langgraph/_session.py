@@ -36,8 +36,8 @@ from ._input import (
 )
 from ._inventory import inventory
 from ._lost import watched
-from ._remote import remote_nodes
 from ._rewire import Interceptor, ModelNode, rewire
+from ._walk import handoff_tools, remote_nodes
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
 
@@ -97,6 +97,7 @@ class BoundGraph:
         self.config: Final = config
         self.context: Final = context
         self.remote: Final = remote_nodes(graph)
+        self.handoffs: Final = handoff_tools(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
         self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
         self.artifacts: Final = artifacts
@@ -266,6 +267,7 @@ class GraphSession:
     async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
         handler.remotes.nodes = self._bound.remote
+        handler.handoffs = self._bound.handoffs
         graph, callbacks = self._held(handler)
         config = merge_configs(self._theirs(), {"callbacks": callbacks})
         stream = graph.astream(
