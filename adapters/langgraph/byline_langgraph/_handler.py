@@ -189,6 +189,8 @@ class Handler(BaseCallbackHandler):
         self.sink: Final = sink
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
+        self.root_ns = ""
+        """The namespace of the observed graph: not empty when it runs inside a task of another one."""
         self.remotes: Final = Remotes(sink)
         self.handoffs: Mapping[str, str] = {}
         """The tools that hand control to a node, with that node."""
@@ -310,6 +312,8 @@ class Handler(BaseCallbackHandler):
         for enclosing in _up(graph.parent):
             enclosing.worked = True
         if outer is None:
+            if not self.scopes:
+                self.root_ns = own_ns
             graph.inside = self._enter(Scope(None, None, graph.name, own_ns, transparent=False))
             return
         tool, node = _between(graph)

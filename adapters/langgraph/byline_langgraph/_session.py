@@ -282,7 +282,7 @@ class GraphSession:
             # A cancelled run stops the graph at once.
             async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
                 async for part in stream:
-                    is_values = part["type"] == "values" and not part["ns"]
+                    is_values = part["type"] == "values" and "|".join(part["ns"]) == handler.root_ns
                     try:
                         self._part(sink, handler, part, is_values=is_values)
                     except Exception as fault:
