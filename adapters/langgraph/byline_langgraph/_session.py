@@ -11,7 +11,7 @@ from byline.agent import Sink
 from byline.artifacts import Artifacts
 from byline.errors import InputError, ResumeError
 from byline.events import Message, RunAgentInput
-from byline.grants import Grant, Grants, Guard, Inventory, Permit
+from byline.grants import Grant, Grants, Guard, Inventory, Nested, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
 from langchain_core.callbacks import BaseCallbackHandler
@@ -88,6 +88,7 @@ class BoundGraph:
         grants: Grants | None = None,
         agent_id: str | None = None,
         allow: Iterable[str] = (),
+        nested: Nested = "trust",
         artifacts: Artifacts | None = None,
     ) -> None:
         self.graph: Final = graph
@@ -97,7 +98,7 @@ class BoundGraph:
         self.remote: Final = remote_nodes(graph)
         self.handoffs: Final = handoff_tools(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
-        self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
+        self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow, nested)
         self.artifacts: Final = artifacts
         if artifacts is not None:
             require_lookup(artifacts, self.uses())
@@ -167,7 +168,7 @@ class GraphSession:
         self._state: Any = None
         self._asked: dict[str, Any] = {}
         self.permit: Permit | None = None
-        self._grant: Grant | None = None
+        self._grants: list[Grant] = []
 
     async def prepare(self) -> None:
         """Make the graph's input of the client's, and hold the run to its grant.
@@ -177,10 +178,11 @@ class GraphSession:
         """
         guard = self._bound.guard
         if guard is not None:
-            self._grant = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
+            self._grants = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
         await self._make_input()
-        if guard is not None and self._grant is not None:
-            await asyncio.to_thread(guard.grants.spend, self._grant)
+        if guard is not None:
+            for grant in self._grants:
+                await asyncio.to_thread(guard.grants.spend, grant)
 
     async def _make_input(self) -> None:
         run_input = self.run_input
@@ -309,9 +311,9 @@ class GraphSession:
         callbacks: list[BaseCallbackHandler] = [handler, *_compat.companions()]
         interceptors: list[Interceptor] = []
         model_nodes: list[ModelNode] = []
-        if self._grant is not None:
-            interceptors.append(ToolGate(self._grant))
-            callbacks.append(GateHandler(self._grant, handler))
+        if self._grants:
+            interceptors.append(ToolGate(self._grants[0]))
+            callbacks.append(GateHandler(self._grants[0], handler))
         if bound.artifacts is not None:
             user = "" if self.permit is None else self.permit.user
             carrier = Carrier(bound.artifacts, self.thread_id, user, handler, bound)
