@@ -32,7 +32,7 @@ Redact: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
 GAP: Final = "byline.gap"
 """`CUSTOM.name` of the mark that stands where events were lost; its value is `{"events": how many}`."""
 
-_GATHER: Final = 0.02
+_GATHER: Final = 0.05
 """Seconds to gather events before they are written together."""
 
 _ENDS: Final = frozenset({EventType.RUN_FINISHED, EventType.RUN_ERROR})
