@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
     from .agent import Adapter, Run
     from .delegation import Contract
+    from .grants import AccessRequest
     from .ledger import Ledger
     from .recording import Observation
+    from .team_view import AgentView, Role
 
 __all__ = ["Candidate", "Demo", "Invocation", "Plugins", "Specs", "Visibility", "hookimpl", "hookspec"]
 
@@ -121,6 +123,14 @@ class Specs:
     def byline_visibility(self, invocation: Invocation) -> Visibility | None:
         """Return how a client gets to see `invocation`; the first answer wins."""
 
+    @hookspec(firstresult=True)
+    def byline_decide(self, request: "AccessRequest") -> Any:
+        """Return whether `request.user` may use `request.resource` (`True`, `False`); the first answer wins.
+
+        `None` is no answer, and no answer is no permission.  A coroutine is awaited.  A fault in an implementation
+        refuses the run.
+        """
+
     @hookspec
     def byline_run_started(self, run: "Run") -> None:
         """Watch a run begin."""
@@ -128,6 +138,10 @@ class Specs:
     @hookspec
     def byline_run_finished(self, run: "Run", ledger: "Ledger") -> None:
         """Watch a run end, with the book of all that it did; without `ledger` in the signature none is kept."""
+
+    @hookspec(firstresult=True)
+    def byline_role(self, agent: "AgentView") -> "Role | None":
+        """Return what a subagent is there for (`byline.team_view.ROLES`), for the advice on its team."""
 
     @hookspec
     def byline_demos(self) -> Sequence[Demo]:  # type: ignore[empty-body]
@@ -197,6 +211,10 @@ class Plugins:
         except Exception:
             _log.warning("hook %s failed and was ignored", hook, exc_info=True)
             return None
+
+    def demand(self, hook: str, **arguments: Any) -> Any:
+        """Call `hook` and return its answer; unlike in `ask`, a fault in an implementation comes through."""
+        return getattr(self._manager.hook, hook)(**arguments)
 
     def _load(self, entry: EntryPoint) -> None:
         # pluggy's own loader lets one broken plugin take all the others with it.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from byline.agent import Adapter, Bound
     from byline.recording import Observation
+    from byline.team_view import TeamView
 
 __all__ = ["DeepAgentsAdapter", "byline_adapters", "byline_observe"]
 
@@ -41,6 +42,12 @@ class DeepAgentsAdapter(LangGraphAdapter):
         from ._session import bind
 
         return bind(target, plugins, **options)
+
+    def describe(self, target: Any) -> "TeamView":
+        """Return the team behind a graph."""
+        from ._inspect import describe
+
+        return describe(target)
 
 
 @hookimpl

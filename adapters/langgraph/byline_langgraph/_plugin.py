@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from byline.agent import Adapter, Bound
     from byline.recording import Observation
+    from byline.team_view import TeamView
 
 __all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos", "byline_observe"]
 
@@ -42,6 +43,12 @@ class LangGraphAdapter:
         from ._session import bind
 
         return bind(target, plugins, **options)
+
+    def describe(self, target: Any) -> "TeamView":
+        """Return the team behind a graph."""
+        from ._inspect import describe
+
+        return describe(target)
 
 
 @hookimpl
