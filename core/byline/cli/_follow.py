@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import click
 from rich.console import Console
@@ -76,7 +76,7 @@ class _Screen:
         self._stale = True
         self._drawn = 0.0
 
-    def __enter__(self) -> "_Screen":
+    def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
         return self
