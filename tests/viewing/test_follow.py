@@ -14,11 +14,8 @@ from typing import Any
 import pytest
 from byline.cli import main
 from click.testing import CliRunner
-from test_page_model import RUN_1, RUN_2
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
-
 from serving_kit import served, team
+from test_page_model import RUN_1, RUN_2
 
 
 def append(path: Path, events: list[dict[str, Any]]) -> None:

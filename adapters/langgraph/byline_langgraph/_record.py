@@ -78,7 +78,9 @@ class _Tree:
         self.ids: Final[set[UUID]] = set()  # open runs
         self.steps: Final[set[UUID]] = set()  # of those, the steps of the outermost graph
         self.asked: Final[dict[str, None]] = {}  # the interrupts that left one
-        self.heard: Final[dict[UUID, list[tuple[Any, Any]]]] = {}  # by model run, the tokens that were put aside
+        self.heard: Final[
+            dict[UUID, list[tuple[Any, Any]]]
+        ] = {}  # by model run, the tokens that were put aside
         self.due = False  # whether there are some
 
     def settle(self) -> None:

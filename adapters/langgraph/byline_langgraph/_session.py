@@ -25,6 +25,7 @@ from . import _compat
 from ._artifacts import Carrier, require_lookup
 from ._gate import GateHandler, ToolGate
 from ._handler import Handler, question
+from ._history import told
 from ._input import conversation, graph_input, new_messages, open_without_answer, resume_command
 from ._inventory import inventory
 from ._rewire import Interceptor, ModelNode, rewire
@@ -136,6 +137,16 @@ class BoundGraph:
         session.run_id = str(merged.get("run_id") or uuid4())
         session.native_input = native_input
         return session
+
+    async def history(self, thread_id: str) -> list[Message] | None:
+        """Return the parent agent's messages of a thread as its checkpoint has them; `None` for an unknown one."""
+        thread: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+        config = merge_configs(self.config, thread)
+        if not (self.graph.checkpointer or "__pregel_checkpointer" in config.get("configurable", {})):
+            return None
+        values = (await self.graph.aget_state(config)).values
+        messages = values.get("messages") if isinstance(values, Mapping) else None
+        return told(messages) if messages else None
 
 
 class GraphSession:
