@@ -76,7 +76,7 @@ async def test_a_session_that_is_not_there():
     target = runner(hello())
     await target.session_service.create_session(app_name="team", user_id="ada", session_id="s")
     one = attribute(target).stream(user_id="eve", session_id="s", new_message=said("hi"))
-    with pytest.raises(InputError, match="no session 's' of user 'eve' in app 'team'.*create it"):
+    with pytest.raises(InputError, match=r"no session 's' of user 'eve' in app 'team'.*create it"):
         await collect(one)
 
 

@@ -654,7 +654,7 @@ async def test_what_nothing_waits_for_is_refused_before_the_app_is_called():
     first = await collect(attribute(target, run_config=AT_ONCE).run(user("hi")))
     (id_,) = open_interrupts(first)
     agent_ = attribute(target, run_config=AT_ONCE)
-    with pytest.raises(ResumeError, match="'nothing'.*unknown or already answered; open are"):
+    with pytest.raises(ResumeError, match=r"'nothing'.*unknown or already answered; open are"):
         await collect(agent_.run(answer(("nothing", 1))))
     with pytest.raises(ResumeError, match="twice"):
         await collect(agent_.run(answer((id_, True), (id_, False))))

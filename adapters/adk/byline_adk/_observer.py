@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from byline import signals as s
@@ -11,7 +11,6 @@ from byline.agent import Observer as EventObserver
 from byline.agent import Sink, milliseconds
 from byline.attributor import Attributor
 from byline.channel import Channel
-from byline.events import BaseEvent
 from byline.hooks import Plugins
 from byline.visibility import Lens
 from google.adk.plugins.base_plugin import BasePlugin
@@ -19,6 +18,9 @@ from google.adk.plugins.base_plugin import BasePlugin
 from ._compat import can, check
 from ._identity import SPAWN, Book
 from ._watch import Watch
+
+if TYPE_CHECKING:
+    from byline.events import BaseEvent
 
 __all__ = ["WATCH", "BylinePlugin", "Observer", "observe"]
 

@@ -71,13 +71,13 @@ class DeepSession(langgraph.GraphSession):
     async def prepare(self) -> None:
         """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing can take."""
         run_input = self.run_input
-        if run_input is not None and run_input.resume and not self._has_checkpointer():
-            if asked := _askers(run_input.messages):
-                raise ResumeError(
-                    f"resume needs a checkpointer, and this agent has none: what subagent "
-                    f"{', '.join(map(repr, asked))} asked cannot be continued; "
-                    "create_deep_agent(..., checkpointer=...) keeps it, for the subagents too"
-                )
+        lost = run_input is not None and run_input.resume and not self._has_checkpointer()
+        if run_input is not None and lost and (asked := _askers(run_input.messages)):
+            raise ResumeError(
+                f"resume needs a checkpointer, and this agent has none: what subagent "
+                f"{', '.join(map(repr, asked))} asked cannot be continued; "
+                "create_deep_agent(..., checkpointer=...) keeps it, for the subagents too"
+            )
         await super().prepare()
 
     def _observer(self, sink: Sink) -> Handler:
