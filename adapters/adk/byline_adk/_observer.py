@@ -142,10 +142,7 @@ class BylinePlugin(Observer):
 
     def _begin(self, context: Any) -> Watch:
         session = context.session
-        channel: Channel[BaseEvent] = Channel()
-        channel.abandon()  # nobody reads: events go to the sink alone
-        attributor = Attributor(session.id, str(uuid4()), clock=self._clock)
-        sink = Sink(attributor, channel, Lens(lambda _event: "attributed"), [self._sink], self._plugins)
+        sink = self._begun(session.id)
         sink.start()
         book = Book(context.agent.root_agent if hasattr(context.agent, "root_agent") else context.agent)
         past = list(session.events)
@@ -157,6 +154,12 @@ class BylinePlugin(Observer):
         for answer in answers:
             watch.answer(answer.id, answer.response)
         return watch
+
+    def _begun(self, thread_id: str) -> Sink:
+        channel: Channel[BaseEvent] = Channel()
+        channel.abandon()  # nobody reads: events go to the sink alone
+        attributor = Attributor(thread_id, str(uuid4()), clock=self._clock)
+        return Sink(attributor, channel, Lens(lambda _event: "attributed"), [self._sink], self._plugins)
 
     async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
         """Take every event, those of the outer run too."""
@@ -184,4 +187,7 @@ class BylinePlugin(Observer):
         if watch is None:
             return
         WATCH.set(None)
-        watch.sink.report(how(watch))
+        self._ended(watch.sink, how(watch))
+
+    def _ended(self, sink: Sink, how: s.Signal) -> None:
+        sink.report(how)

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 from byline.hooks import Demo, Plugins, hookimpl
 
 if TYPE_CHECKING:
-    from byline.agent import Adapter, Bound
+    from contextlib import AbstractContextManager
 
-__all__ = ["AdkAdapter", "byline_adapters", "byline_demos"]
+    from byline.agent import Adapter, Bound
+    from byline.recording import Observation
+
+__all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_observe"]
 
 _TAKEN: Final = frozenset(
     {
@@ -53,6 +56,18 @@ class AdkAdapter:
 def byline_adapters() -> "Sequence[Adapter]":
     """Bring the ADK adapter."""
     return [AdkAdapter()]
+
+
+@hookimpl
+def byline_observe(observation: "Observation", target: Any) -> "AbstractContextManager[None] | None":
+    """Watch a runner; there is no hook for the whole process, and an agent alone runs nothing."""
+    if not any(
+        (base.__module__, base.__name__) == ("google.adk.runners", "Runner") for base in type(target).__mro__
+    ):
+        return None
+    from ._record import observing
+
+    return observing(observation, target)
 
 
 @hookimpl
