@@ -11,6 +11,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -70,28 +71,35 @@ class Threads(Protocol):
 
 
 class MemoryThreads:
-    """Threads in this process."""
+    """Threads in this process: the newest ones, up to `limit` characters in all."""
 
-    def __init__(self) -> None:
-        self._parts: Final[dict[str, list[Part]]] = {}
+    def __init__(self, limit: int = 64_000_000) -> None:
+        self._limit: Final = limit
+        self._size = 0
+        self._parts: Final[OrderedDict[str, list[Part]]] = OrderedDict()  # the thread used last is last
         self._lock: Final = threading.Lock()
 
     def append(self, part: Part) -> None:
-        """Keep one more stretch of a run."""
+        """Keep one more stretch of a run; threads that were not used for longest give way."""
         with self._lock:
             self._parts.setdefault(part.thread_id, []).append(part)
+            self._parts.move_to_end(part.thread_id)
+            self._size += len(part.lines)
+            while self._size > self._limit and len(self._parts) > 1:
+                self._forget(next(iter(self._parts)))
 
     def read(self, thread_id: str) -> Sequence[Part]:
         """Return all stretches of a thread."""
         with self._lock:
-            return sorted(
-                self._parts.get(thread_id, ()), key=lambda part: (part.began, part.run_id, part.number)
-            )
+            return sorted(self._parts.get(thread_id, ()), key=lambda part: (part.began, part.run_id, part.number))
 
     def forget(self, thread_id: str) -> None:
         """Keep nothing of a thread any more."""
         with self._lock:
-            self._parts.pop(thread_id, None)
+            self._forget(thread_id)
+
+    def _forget(self, thread_id: str) -> None:
+        self._size -= sum(len(part.lines) for part in self._parts.pop(thread_id, ()))
 
 
 @dataclass(frozen=True)

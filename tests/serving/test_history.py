@@ -7,6 +7,7 @@ import httpx
 import pytest
 from byline import MemoryThreads, attribute
 from byline.events import RunAgentInput
+from byline.history import Part
 from byline.stores import open_store
 from permit.conftest import cluster, url  # noqa: F401 - fixtures
 from serving_kit import asked, client, run, served, team
@@ -82,6 +83,13 @@ def test_in_memory():
     asyncio.run(check(threads))
     threads.forget("t")
     assert threads.read("t") == []
+
+
+def test_memory_forgets_the_threads_that_were_not_used_for_longest():
+    threads = MemoryThreads(limit=25)
+    for thread, number in (("a", 0), ("b", 0), ("a", 1), ("c", 0)):
+        threads.append(Part(thread, "r", 1, number, None, "x" * 8))
+    assert {thread: len(threads.read(thread)) for thread in "abc"} == {"a": 2, "b": 0, "c": 1}
 
 
 def test_in_a_database(url: str):  # noqa: F811
