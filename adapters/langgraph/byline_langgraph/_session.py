@@ -26,6 +26,7 @@ from . import _compat
 from ._artifacts import Carrier, require_lookup
 from ._gate import GateHandler, ToolGate
 from ._handler import Handler, question
+from ._history import told
 from ._input import (
     conversation,
     edited_message,
@@ -147,6 +148,16 @@ class BoundGraph:
         session.run_id = str(merged.get("run_id") or uuid4())
         session.native_input = native_input
         return session
+
+    async def history(self, thread_id: str) -> list[Message] | None:
+        """Return the parent agent's messages of a thread as its checkpoint has them; `None` for an unknown one."""
+        thread: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+        config = merge_configs(self.config, thread)
+        if not (self.graph.checkpointer or "__pregel_checkpointer" in config.get("configurable", {})):
+            return None
+        values = (await self.graph.aget_state(config)).values
+        messages = values.get("messages") if isinstance(values, Mapping) else None
+        return told(messages) if messages else None
 
 
 class GraphSession:

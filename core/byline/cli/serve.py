@@ -36,6 +36,11 @@ __all__ = ["serve"]
 @click.option(
     "--max-body", default=10_000_000, show_default=True, type=click.IntRange(1), help="Bytes of a request."
 )
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Where threads are kept: sqlite:///file.db or postgresql://...; without it, in memory.",
+)
 def serve(
     target: str,
     host: str,
@@ -45,6 +50,7 @@ def serve(
     grace: float,
     max_runs: int,
     max_body: int,
+    store: str | None,
 ) -> None:
     """Serve an app as an AG-UI agent.
 
@@ -57,11 +63,20 @@ def serve(
         raise click.ClickException(
             f"serving needs {missing.name}, which is not installed: pip install 'byline[serve]'"
         ) from missing
+    from byline.history import MemoryThreads
     from byline.serve import app
+    from byline.stores import open_store
 
     try:
+        threads = MemoryThreads() if store is None else open_store(store).threads
         application = app(
-            load(target), path=path, cors=cors, grace=grace, max_runs=max_runs, max_body=max_body
+            load(target),
+            path=path,
+            cors=cors,
+            grace=grace,
+            max_runs=max_runs,
+            max_body=max_body,
+            threads=threads,
         )
     except BylineError as fault:
         raise click.ClickException(str(fault)) from fault
