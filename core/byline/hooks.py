@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .agent import Adapter, Run
     from .delegation import Contract
     from .ledger import Ledger
+    from .testing import Host
 
 __all__ = ["Candidate", "Demo", "Invocation", "Plugins", "Specs", "Visibility", "hookimpl", "hookspec"]
 
@@ -119,6 +120,10 @@ class Specs:
     @hookspec
     def byline_demos(self) -> Sequence[Demo]:  # type: ignore[empty-body]
         """Return what `byline demo NAME` can run."""
+
+    @hookspec
+    def byline_hosts(self) -> "Sequence[Host]":  # type: ignore[empty-body]
+        """Return the hosts of the conformance suite that this plugin brings."""
 
 
 class Plugins:

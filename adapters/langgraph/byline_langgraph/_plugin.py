@@ -7,8 +7,9 @@ from byline.hooks import Demo, Plugins, hookimpl
 
 if TYPE_CHECKING:
     from byline.agent import Adapter, Bound
+    from byline.testing import Host
 
-__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos"]
+__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos", "byline_hosts"]
 
 
 class LangGraphAdapter:
@@ -57,3 +58,15 @@ def byline_demos() -> Sequence[Demo]:
     from ._demo import demo
 
     return [demo()]
+
+
+@hookimpl
+def byline_hosts() -> "Sequence[Host]":
+    """Bring the hosts of the conformance suite; they build their agents with LangChain."""
+    import importlib.util
+
+    if any(importlib.util.find_spec(name) is None for name in ("langgraph", "langchain")):
+        return []
+    from .conformance import hosts
+
+    return hosts()
