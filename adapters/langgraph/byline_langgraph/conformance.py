@@ -85,7 +85,9 @@ def next_turn(agent: Agent, native: Any, messages: Sequence[BaseMessage]) -> Tur
     turns = next((turns for key, turns in agent.on.items() if key in asked), agent.turns)
     own = [(turn.text, [native(call)[0] for call in turn.calls]) for turn in turns]
     said = sum(
-        (one.text, [call["name"] for call in one.tool_calls]) in own for one in messages if isinstance(one, AIMessage)
+        (one.text, [call["name"] for call in one.tool_calls]) in own
+        for one in messages
+        if isinstance(one, AIMessage)
     )
     return turns[min(said, len(turns) - 1)]
 
@@ -99,7 +101,9 @@ class Notes(AgentState[Any]):
 class GraphStage:
     """A graph under attribution."""
 
-    def __init__(self, target: Any, log: list[Any], host: "Builder", scenario: Scenario, **options: Any) -> None:
+    def __init__(
+        self, target: Any, log: list[Any], host: "Builder", scenario: Scenario, **options: Any
+    ) -> None:
         self.agent: Final[Attributed] = attribute(
             target, plugins=host.plugins(), visibility=dict(scenario.visibility), **options
         )
@@ -185,7 +189,9 @@ class Builder:
         """Return a tool's name, or the agents behind it."""
         if tool in self.ignored_tools:
             return []
-        return [f"-> {tool.removeprefix('ask_')}"] if tool.startswith("ask_") and tool != "ask_user" else [tool]
+        return (
+            [f"-> {tool.removeprefix('ask_')}"] if tool.startswith("ask_") and tool != "ask_user" else [tool]
+        )
 
     def task(self, text: str) -> str:
         """Return a user's words without the framework's framing."""
@@ -238,7 +244,12 @@ class Builder:
         """Return an agent as `create_agent` makes it."""
         prompt = f"You are {agent.name}."
         return create_agent(
-            self.model(agent, log), list(tools), name=agent.name, system_prompt=prompt, state_schema=Notes, **options
+            self.model(agent, log),
+            list(tools),
+            name=agent.name,
+            system_prompt=prompt,
+            state_schema=Notes,
+            **options,
         )
 
 

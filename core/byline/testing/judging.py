@@ -89,7 +89,7 @@ def _expect_wrong(cell: Cell) -> None:
     if cell.status == "right":
         cell.wrong("declared", "the cell is right: take the declaration away")
     else:
-        cell.status, cell.findings = "declared", []
+        cell.status = "declared"  # what was seen stays in the findings
 
 
 def _in_a_thread(play: "_Play", cell: Cell, limit: float) -> None:
@@ -109,7 +109,9 @@ def _in_a_thread(play: "_Play", cell: Cell, limit: float) -> None:
     thread.start()
     thread.join(limit + 2 * _GRACE)
     if thread.is_alive():
-        cell.wrong("host", f"blocks: it did not even stop when it was cancelled after {limit:g} s; {play.where()}")
+        cell.wrong(
+            "host", f"blocks: it did not even stop when it was cancelled after {limit:g} s; {play.where()}"
+        )
 
 
 class _Play:
@@ -143,7 +145,7 @@ class _Play:
             await self._read(stage, run, ledger, told)
             self.cell.stream += self.events
             self._judge_law(validator)
-            told = telling.tell(self.events)
+            told = self._tell(telling)
             self._judge_truth(truth, told, ledger)
             received = list(stage.requests())
             self._judge_requests(truth, received[known:])
@@ -209,6 +211,13 @@ class _Play:
             given["resume"] = resume
         return RunAgentInput.model_validate(given)
 
+    def _tell(self, telling: Telling) -> Told:
+        try:
+            return telling.tell(self.events)
+        except (KeyError, TypeError, ValueError, AttributeError) as fault:  # what the law has named already
+            self._say("truth", [f"the stream cannot be told: {type(fault).__name__}: {fault}"])
+            return Told()
+
     # -- judging -----------------------------------------------------------------------------------------------------
 
     def _say(self, judge: str, findings: Sequence[str]) -> None:
@@ -218,12 +227,16 @@ class _Play:
     def _judge_law(self, validator: Validator) -> None:
         findings = [one for event in self.events for one in validator.feed(event) if one.level != "info"]
         faults = [event["value"] for event in self.events if event.get("name") == "byline.fault"]
-        self._say("the law", [_finding(one) for one in findings] + [f"a fault of byline: {one}" for one in faults])
+        self._say(
+            "the law", [_finding(one) for one in findings] + [f"a fault of byline: {one}" for one in faults]
+        )
 
     def _judge_truth(self, truth: Truth, told: Told, ledger: Ledger) -> None:
         lanes = {party: list(lane) for party, lane in truth.lanes.items()}
         self._say("truth", _difference(lanes, told.lanes))
-        self._say("order", [f"{a} | must come before | {b}" for a, b in truth.order if not _before(a, b, told)])
+        self._say(
+            "order", [f"{a} | must come before | {b}" for a, b in truth.order if not _before(a, b, told)]
+        )
         if truth.usage is not None and told.usage != list(truth.usage):
             self._say("usage", [f"expected {list(truth.usage)}", f"seen {told.usage}"])
         if truth.state is not None:
@@ -251,14 +264,18 @@ class _Play:
                 self._say(f"requests of {agent}", _difference(_numbered(wanted), _numbered(seen)))
         for one in received:
             prompt = prompts.get(one.agent)
-            if prompt is not None and prompt != Prompt(tuple(one.system), tuple(one.tools)) and not _same(prompt, one):
+            if (
+                prompt is not None
+                and prompt != Prompt(tuple(one.system), tuple(one.tools))
+                and not _same(prompt, one)
+            ):
                 self._say(f"prompt of {one.agent}", [f"expected {prompt}", f"seen {one.system}, {one.tools}"])
 
     async def _judge_tasks(self, before: set[asyncio.Task[Any]]) -> None:
         began = time.monotonic()
-        while (left := [one for one in asyncio.all_tasks() - before if one is not asyncio.current_task()]) and (
-            time.monotonic() - began < _GRACE
-        ):
+        while (
+            left := [one for one in asyncio.all_tasks() - before if one is not asyncio.current_task()]
+        ) and (time.monotonic() - began < _GRACE):
             await asyncio.sleep(0.01)
         self._say("host", [f"left a task behind: {one.get_name()}" for one in left])
 

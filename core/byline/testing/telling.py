@@ -80,7 +80,7 @@ class Telling:
 
     def _number_calls(self, events: Iterable[Wire]) -> None:
         for event in events:
-            if event["type"] == "TOOL_CALL_START" and event["toolCallId"] not in self._calls:
+            if event.get("type") == "TOOL_CALL_START" and event["toolCallId"] not in self._calls:
                 owner = event.get("subagentRunId")
                 self._made[owner] = self._made.get(owner, 0) + 1
                 self._calls[event["toolCallId"]] = (owner, self._made[owner])
@@ -90,8 +90,12 @@ class Telling:
         fresh: dict[str, tuple[int, int, str]] = {}
         for at, event in enumerate(events):
             id_ = event.get("subagentRunId")
-            if event["type"] == "SUBAGENT_STARTED" and id_ not in self._labels and id_ not in fresh:
-                fresh[str(id_)] = (order.get(event.get("parentToolCallId", ""), -1), at, str(event.get("name")))
+            if event.get("type") == "SUBAGENT_STARTED" and id_ not in self._labels and id_ not in fresh:
+                fresh[str(id_)] = (
+                    order.get(event.get("parentToolCallId", ""), -1),
+                    at,
+                    str(event.get("name")),
+                )
         for id_, (_, _, name) in sorted(fresh.items(), key=lambda item: item[1]):
             self._counts[name] = self._counts.get(name, 0) + 1
             self._labels[id_] = f"{name}#{self._counts[name]}"
@@ -109,7 +113,7 @@ class Telling:
         lines: list[_Line] = []
         items: dict[tuple[str, str], _Line] = {}
         for at, event in enumerate(events):
-            kind, owner = event["type"], event.get("subagentRunId")
+            kind, owner = str(event.get("type")), event.get("subagentRunId")
             if kind in _ITEMS:
                 self._item(event, at, lines, items)
             elif kind == "TOOL_CALL_RESULT":
@@ -126,7 +130,7 @@ class Telling:
         return _hearings_in_order([self._finish(line) for line in lines])
 
     def _item(self, event: Wire, at: int, lines: list[_Line], items: dict[tuple[str, str], _Line]) -> None:
-        verb = _ITEMS[event["type"]]
+        verb = _ITEMS[str(event.get("type"))]
         id_ = str(event.get("toolCallId") if verb == "calls" else event.get("messageId"))
         # A message under a wrong owner is another line: it must not hide in the right one.
         key = (f"{verb} {event.get('subagentRunId')}", id_)
@@ -160,11 +164,13 @@ class Telling:
             line.text = f"calls {number}: {name} {shown}"
         else:
             agent, task = delegation
-            line.text = f"calls {number}: " + (f"hand over to {agent}" if task is None else f"{agent} {task!r}")
+            line.text = f"calls {number}: " + (
+                f"hand over to {agent}" if task is None else f"{agent} {task!r}"
+            )
         return line
 
     def _lifecycle(self, event: Wire, told: Told) -> str:
-        kind, id_ = event["type"], event.get("subagentRunId")
+        kind, id_ = event.get("type"), event.get("subagentRunId")
         if kind == "SUBAGENT_STARTED":
             contract = (event.get("metadata") or {}).get("byline")
             if isinstance(contract, Mapping):
@@ -184,19 +190,22 @@ class Telling:
         return "returns" if result is None else f"returns {result!r}"
 
     def _run(self, event: Wire, told: Told) -> list[str]:
-        if event["type"] == "RUN_STARTED":
+        if event.get("type") == "RUN_STARTED":
             return ["start"]
         told.usage = sorted(_entry(entry) for entry in event.get("usage") or ())
-        if event["type"] == "RUN_ERROR":
+        if event.get("type") == "RUN_ERROR":
             return [f"fails: {event.get('message')}"]
         outcome = event.get("outcome") or {}
         if outcome.get("type") == "cancelled":
             return ["cancelled"]
         if outcome.get("type") != "interrupt":
             return ["end"]
-        told.interrupts = [(self.label(one.get("subagentRunId")), one) for one in outcome.get("interrupts", ())]
+        told.interrupts = [
+            (self.label(one.get("subagentRunId")), one) for one in outcome.get("interrupts", ())
+        ]
         return sorted(
-            f"waits for {party}" + (f", {self._call(one['toolCallId'], owner)}" if "toolCallId" in one else "")
+            f"waits for {party}"
+            + (f", {self._call(one['toolCallId'], owner)}" if "toolCallId" in one else "")
             for party, one in told.interrupts
             for owner in [one.get("subagentRunId")]
         )

@@ -219,7 +219,11 @@ SAME_AGAIN = Scenario(
                         "says 'main is done'",
                     ],
                     "alpha#1": ["opens for main, call 1", "says 'alpha went up'", "returns 'alpha went up'"],
-                    "alpha#2": ["opens for main, call 2", "says 'alpha went down'", "returns 'alpha went down'"],
+                    "alpha#2": [
+                        "opens for main, call 2",
+                        "says 'alpha went down'",
+                        "returns 'alpha went down'",
+                    ],
                 },
                 order=[("alpha#1 returns 'alpha went up'", "alpha#2 opens for main, call 2")],
                 requests={"alpha": [["user: the north"], ["user: the south"]]},
@@ -246,7 +250,9 @@ NESTED = Scenario(
     "a subagent's subagent's subagent: each is its caller's, and every result goes one step up",
     ("call",),
     agents={
-        "main": _main(Turn("main asks", [Call("alpha", task="task a")]), Turn("main is done"), delegates=("alpha",)),
+        "main": _main(
+            Turn("main asks", [Call("alpha", task="task a")]), Turn("main is done"), delegates=("alpha",)
+        ),
         "alpha": Agent(
             "alpha",
             [Turn("alpha asks", [Call("beta", task="task b")]), Turn("alpha is done")],
@@ -288,7 +294,11 @@ NESTED = Scenario(
                         "says 'beta is done'",
                         "returns 'beta is done'",
                     ],
-                    "gamma#1": ["opens for beta#1, call 1", "says 'gamma is done'", "returns 'gamma is done'"],
+                    "gamma#1": [
+                        "opens for beta#1, call 1",
+                        "says 'gamma is done'",
+                        "returns 'gamma is done'",
+                    ],
                 },
                 requests={
                     "main": [
@@ -315,7 +325,9 @@ PLAIN_TOOL = Scenario(
     "a subagent calls an ordinary tool: the call, its arguments and its answer are the subagent's",
     ("call",),
     agents={
-        "main": _main(Turn("main asks", [Call("alpha", task="find it")]), Turn("main is done"), delegates=("alpha",)),
+        "main": _main(
+            Turn("main asks", [Call("alpha", task="find it")]), Turn("main is done"), delegates=("alpha",)
+        ),
         "alpha": Agent(
             "alpha",
             [Turn("alpha looks", [Call("look_up", {"q": "lighthouse"})]), Turn("alpha knows")],
@@ -323,7 +335,10 @@ PLAIN_TOOL = Scenario(
         ),
     },
     root="main",
-    prompts={"main": Prompt(["You are main."], ["-> alpha"]), "alpha": Prompt(["You are alpha."], ["look_up"])},
+    prompts={
+        "main": Prompt(["You are main."], ["-> alpha"]),
+        "alpha": Prompt(["You are alpha."], ["look_up"]),
+    },
     fork_prompts={"alpha": Prompt(["You are main."], ["-> alpha", "look_up"])},
     runs=[
         Run(
@@ -412,7 +427,9 @@ FAN_OUT_CALLS = Scenario(
     ("call",),
     agents={
         "main": _main(
-            Turn("main asks three", [Call("alpha", task="a"), Call("beta", task="b"), Call("gamma", task="c")]),
+            Turn(
+                "main asks three", [Call("alpha", task="a"), Call("beta", task="b"), Call("gamma", task="c")]
+            ),
             Turn("main is done"),
             delegates=("alpha", "beta", "gamma"),
         ),
@@ -470,11 +487,18 @@ TWO_TURNS = Scenario(
         "main": Agent(
             "main",
             [Turn("main asks", [Call("alpha", task="the north")]), Turn("main is done")],
-            on={"more": [Turn("main asks more", [Call("alpha", task="the south")]), Turn("main is done again")]},
+            on={
+                "more": [
+                    Turn("main asks more", [Call("alpha", task="the south")]),
+                    Turn("main is done again"),
+                ]
+            },
             delegates=("alpha",),
         ),
         "alpha": Agent(
-            "alpha", [Turn("alpha is lost")], on={"north": [Turn("alpha went up")], "south": [Turn("alpha went down")]}
+            "alpha",
+            [Turn("alpha is lost")],
+            on={"north": [Turn("alpha went up")], "south": [Turn("alpha went down")]},
         ),
     },
     root="main",
@@ -505,7 +529,11 @@ TWO_TURNS = Scenario(
                         "hears 2: 'alpha went down'",
                         "says 'main is done again'",
                     ],
-                    "alpha#2": ["opens for main, call 2", "says 'alpha went down'", "returns 'alpha went down'"],
+                    "alpha#2": [
+                        "opens for main, call 2",
+                        "says 'alpha went down'",
+                        "returns 'alpha went down'",
+                    ],
                 },
                 requests={"alpha": [["user: the south"]]},
                 forked={

@@ -188,7 +188,9 @@ USAGE = Scenario(
             model="big",
             provider="north",
         ),
-        "alpha": Agent("alpha", [Turn("alpha answers", cost=Cost(40, 7, cached=32))], model="small", provider="south"),
+        "alpha": Agent(
+            "alpha", [Turn("alpha answers", cost=Cost(40, 7, cached=32))], model="small", provider="south"
+        ),
     },
     root="main",
     runs=[
@@ -294,7 +296,10 @@ UNICODE = Scenario(
     agents={
         "main": Agent(
             "main",
-            [Turn("main fragt: «größer?»", [Call("alpha", task="등대는 어디에?")]), Turn("main: 谢谢 \U0001f64f")],
+            [
+                Turn("main fragt: «größer?»", [Call("alpha", task="등대는 어디에?")]),
+                Turn("main: 谢谢 \U0001f64f"),
+            ],
             delegates=("alpha",),
         ),
         "alpha": Agent(

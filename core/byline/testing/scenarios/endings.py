@@ -147,7 +147,12 @@ NESTED_APPROVAL = Scenario(
                 {
                     "run": ["start", "waits for beta#1, call 1"],
                     "main": ["says 'main asks'", "calls 1: alpha 'do it'"],
-                    "alpha#1": ["opens for main, call 1", "says 'alpha asks'", "calls 1: beta 'b'", "suspends"],
+                    "alpha#1": [
+                        "opens for main, call 1",
+                        "says 'alpha asks'",
+                        "calls 1: beta 'b'",
+                        "suspends",
+                    ],
                     "beta#1": [
                         "opens for alpha#1, call 1",
                         "says 'beta wants to'",
@@ -259,7 +264,11 @@ ASK = Scenario(
                 {
                     "run": ["start", "end"],
                     "main": ["hears 1: 'alpha books Seoul'", "says 'main is done'"],
-                    "alpha#1": ["opens for main, call 1", "says 'alpha books Seoul'", "returns 'alpha books Seoul'"],
+                    "alpha#1": [
+                        "opens for main, call 1",
+                        "says 'alpha books Seoul'",
+                        "returns 'alpha books Seoul'",
+                    ],
                 }
             ),
         ),
@@ -345,7 +354,11 @@ MID_SENTENCE = Scenario(
                         "hears 1: 'failed: alpha broke'",
                         "says 'main copes'",
                     ],
-                    "alpha#1": ["opens for main, call 1", "says 'alpha was just about'", "fails: alpha broke"],
+                    "alpha#1": [
+                        "opens for main, call 1",
+                        "says 'alpha was just about'",
+                        "fails: alpha broke",
+                    ],
                 }
             ),
         )

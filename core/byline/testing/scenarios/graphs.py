@@ -127,8 +127,16 @@ LOOP = Scenario(
             truth=Truth(
                 {
                     "run": ["start", "end"],
-                    "alpha#1": ["opens for main", "says 'alpha in round one'", "returns 'alpha in round one'"],
-                    "alpha#2": ["opens for main", "says 'alpha in round two'", "returns 'alpha in round two'"],
+                    "alpha#1": [
+                        "opens for main",
+                        "says 'alpha in round one'",
+                        "returns 'alpha in round one'",
+                    ],
+                    "alpha#2": [
+                        "opens for main",
+                        "says 'alpha in round two'",
+                        "returns 'alpha in round two'",
+                    ],
                     "beta#1": ["opens for main", "says 'beta closes'", "returns 'beta closes'"],
                 },
                 order=[
@@ -265,7 +273,9 @@ SWARM = Scenario(
             [Turn("alpha passes on", [Call("beta", handoff=True)]), Turn("alpha ends")],
             delegates=("beta",),
         ),
-        "beta": Agent("beta", [Turn("beta passes back", [Call("alpha", handoff=True)])], delegates=("alpha",)),
+        "beta": Agent(
+            "beta", [Turn("beta passes back", [Call("alpha", handoff=True)])], delegates=("alpha",)
+        ),
     },
     root="alpha",
     runs=[
@@ -288,7 +298,11 @@ SWARM = Scenario(
                         "hears 1: 'Successfully transferred to alpha'",
                         "returns",
                     ],
-                    "alpha#2": ["opens for main, call 1 of beta#1", "says 'alpha ends'", "returns 'alpha ends'"],
+                    "alpha#2": [
+                        "opens for main, call 1 of beta#1",
+                        "says 'alpha ends'",
+                        "returns 'alpha ends'",
+                    ],
                 },
                 order=[
                     ("alpha#1 returns", "beta#1 opens for main, call 1 of alpha#1"),
