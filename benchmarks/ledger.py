@@ -74,16 +74,12 @@ def chunks(events: int) -> Iterator[bytes]:
 
 
 def patches(events: int) -> Iterator[bytes]:
-    """Yield state changes that make the state grow with every event."""
+    """Yield state changes, of a state that stays as large as it is."""
     yield line(type="RUN_STARTED", threadId="t", runId="r", protocolVersion="1.0")
-    yield line(type="STATE_SNAPSHOT", snapshot={"done": 0, "plan": {}})
+    yield line(type="STATE_SNAPSHOT", snapshot={"done": 0, "plan": {f"step-{n}": "open" for n in range(100)}})
     for number in range(events):
-        shelf = f"/plan/{number % 256}"
-        delta = [
-            {"op": "replace", "path": "/done", "value": number},
-            {"op": "add", "path": f"{shelf}-{number}", "value": 1},
-        ]
-        yield line(type="STATE_DELTA", delta=delta if number % 16 == 0 else delta[:1])
+        step = {"op": "add", "path": f"/plan/step-{number % 100}", "value": {"by": number}}
+        yield line(type="STATE_DELTA", delta=[{"op": "replace", "path": "/done", "value": number}, step])
 
 
 STREAMS: dict[str, Callable[[int], Iterator[bytes]]] = {

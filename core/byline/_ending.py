@@ -48,14 +48,19 @@ def how_it_ended(lanes: Sequence[Lane], *, interrupted: bool) -> Callable[[Lane]
 
 
 class Account:
-    """What the run's model calls cost, by who made them (`None`: the parent agent)."""
+    """What the run's model calls cost, and what else was observed, by whose it was (`None`: the parent agent)."""
 
     def __init__(self) -> None:
         self._spent: Final[dict[str | None, list[TokenUsage]]] = {}
+        self._noted: Final[dict[str, dict[str | None, Any]]] = {}
 
     def add(self, tag: str | None, usage: TokenUsage) -> None:
         """Add one model call."""
         self._spent[tag] = aggregate_token_usage([*self._spent.get(tag, ()), usage])
+
+    def note(self, tag: str | None, kind: str, facts: Mapping[str, Any]) -> None:
+        """Keep an observation; a later one of its kind replaces it."""
+        self._noted.setdefault(kind, {})[tag] = plain(facts)
 
     def terminal(
         self, extra: Mapping[str, Any] | None = None
@@ -67,9 +72,11 @@ class Account:
         """
         total = _totals(aggregate_token_usage([one for many in self._spent.values() for one in many]))
         more = dict(extra or {})
+        for kind, noted in self._noted.items():
+            more[kind] = [{**_tagged(tag), **facts} for tag, facts in noted.items()]
         if any(tag is not None for tag in self._spent):
             more["usage"] = [
-                {**({} if tag is None else {"subagentRunId": tag}), **one.model_dump(by_alias=True)}
+                {**_tagged(tag), **one.model_dump(by_alias=True)}
                 for tag, many in self._spent.items()
                 for one in _totals(many)
             ]
@@ -79,6 +86,10 @@ class Account:
 def byline(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return what byline has to say of an event as its `metadata`; nothing where there is nothing to say."""
     return {"byline": plain(metadata)} if metadata else None
+
+
+def _tagged(tag: str | None) -> dict[str, str]:
+    return {} if tag is None else {"subagentRunId": tag}
 
 
 def _totals(entries: Iterable[TokenUsage]) -> list[TokenUsage]:

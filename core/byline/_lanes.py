@@ -82,12 +82,11 @@ class Message:
 class ToolCall:
     """One tool call."""
 
-    __slots__ = ("answered", "id", "lane", "message", "name", "started")
+    __slots__ = ("answered", "held_by", "id", "message", "name")
 
-    def __init__(self, lane: Lane | None, public: str, name: str, message: str | None) -> None:
-        self.lane: Final = lane
+    def __init__(self, public: str, name: str, message: str | None) -> None:
         self.id: Final = public
         self.name: Final = name
         self.message: Final = message
-        self.started = False  # in this run
+        self.held_by: Message | None = None  # while it is open
         self.answered = False

@@ -150,9 +150,12 @@ class Attributor:
     # ------------------------------------------------------------------ ids
 
     def _learn(self, history: Iterable[events.Message]) -> None:
-        """Take the ids of what the client already has, and know the calls that still wait for an answer."""
+        """Take the ids of what the client already has, and know its calls and which of them were answered.
+
+        A framework that runs a task again after an interrupt answers again what was answered before.
+        """
         answered: set[str] = set()
-        waiting: list[tuple[str | None, ToolCall]] = []
+        calls: list[tuple[str | None, ToolCall]] = []
         for message in history:
             self._ids.take(message.id)
             if message.role == "tool":
@@ -160,12 +163,9 @@ class Attributor:
             elif message.role == "assistant":
                 for call in message.tool_calls or ():
                     self._ids.take(call.id)
-                    waiting.append(
-                        (message.subagent_run_id, ToolCall(None, call.id, call.function.name, message.id))
-                    )
-        for tag, known in waiting:
-            if known.id in answered:
-                continue
+                    calls.append((message.subagent_run_id, ToolCall(call.id, call.function.name, message.id)))
+        for tag, known in calls:
+            known.answered = known.id in answered
             for native in native_ids(known.id):
                 if tag is None:
                     self._by_native.setdefault((None, native), []).append(known)
@@ -185,7 +185,7 @@ class Attributor:
                 return call
         if calls:
             return calls[-1]
-        call = ToolCall(lane, self._ids.claim(native, lane.id), "", None)
+        call = ToolCall(self._ids.claim(native, lane.id), "", None)
         calls.append(call)
         return call
 
@@ -366,14 +366,12 @@ class Attributor:
         message = self._message(owner, run)
         self._close_part(message)
         public = self._ids.claim(native, message.lane.id)
-        call = self._calls[(owner, run, native)] = ToolCall(
-            message.lane, public, clean_text(name), message.id
-        )
+        call = self._calls[(owner, run, native)] = ToolCall(public, clean_text(name), message.id)
         self._by_native.setdefault((owner, native), []).append(call)
         self._start_call(message, call)
 
     def _start_call(self, message: Message, call: ToolCall) -> None:
-        call.started = True
+        call.held_by = message
         message.calls[call] = None
         self._out.append(
             ToolCallStartEvent(
@@ -394,7 +392,7 @@ class Attributor:
             self._call(s.Call(owner, run, native, ""))
             call = self._calls[(owner, run, native)]
         message = self._messages[(owner, run)]
-        if call not in message.calls:  # after its end: reopened, as the protocol allows
+        if call.held_by is None:  # after its end: reopened, as the protocol allows
             message.lane.messages.setdefault(message)
             self._start_call(message, call)
         self._out.append(
@@ -413,18 +411,24 @@ class Attributor:
 
     def _close_message(self, message: Message) -> None:
         self._close_part(message)
-        for call in message.calls:
+        for call in list(message.calls):
+            self._end_call(call)
+        message.lane.messages.pop(message, None)
+
+    def _end_call(self, call: ToolCall) -> None:
+        message, call.held_by = call.held_by, None
+        if message is not None:
+            del message.calls[call]
             self._out.append(
                 ToolCallEndEvent(tool_call_id=call.id, subagent_run_id=message.lane.id, timestamp=self._now())
             )
-        message.calls.clear()
-        message.lane.messages.pop(message, None)
 
     def _result(self, signal: s.Result) -> None:
         call = self._call_of(signal.owner, signal.call)
         if call.answered:
             return
         call.answered = True
+        self._end_call(call)  # it ran, so its arguments are complete
         lane = self._lane(signal.owner)
         self._out.append(
             ToolCallResultEvent(
@@ -521,6 +525,9 @@ class Attributor:
 
     def _add_usage(self, signal: s.Usage) -> None:
         self._spent.add(self._lane(signal.owner).id, signal.usage)
+
+    def _note(self, signal: s.Observed) -> None:
+        self._spent.note(self._lane(signal.owner).id, signal.kind, signal.facts)
 
     def _question(self, signal: s.Question) -> None:
         if signal.id in self._questions:
@@ -625,6 +632,7 @@ class Attributor:
         s.StateIs: _state_is,
         s.StateChanged: _state_changed,
         s.Usage: _add_usage,
+        s.Observed: _note,
         s.Question: _question,
         s.Custom: _custom,
         s.Raw: _raw,

@@ -26,7 +26,7 @@ from byline.errors import BylineError
 from byline.events import EVENT_CLASSES, BaseEvent
 from byline.state import Json
 
-__all__ = ["CHUNK_TYPES", "ChunkError", "Expander", "Wire", "expand"]
+__all__ = ["CHUNK_TYPES", "ChunkError", "Expander", "Plan", "Wire", "expand"]
 
 Wire: TypeAlias = Mapping[str, Json]
 """An event, or a part of one, as it is on the wire: the wire's own names, absent where there is no value."""
@@ -90,6 +90,8 @@ _KINDS: Final = {
     )
 }
 
+_CONTINUED_BY: Final = {part: kind for kind in _KINDS.values() for part in (kind.content, kind.end)}
+
 CHUNK_TYPES: Final = frozenset(_KINDS)
 """The types that `Expander` replaces; every other event passes through it as it is."""
 
@@ -131,65 +133,100 @@ class _Lane:
         return {"type": self.kind.end, self.kind.id: self.id, **_tag(self.owner)}
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an event comes to, before anything is done about it."""
+
+    events: list[Wire]
+    """What it stands for, in order, none of them a chunk."""
+    ended: tuple[_Lane, ...] = ()
+    opened: _Lane | None = None
+
+
 class Expander:
     """Turn a stream with chunks into the same stream without; sans-IO, one per stream.
 
     Takes and gives wire events (mappings with the wire's names) of the schema's shape.  What a chunk carried besides
     its delta (`metadata`, `timestamp`, `rawEvent`) is on the first event made of it; a chunk that only carries
     `metadata` becomes CONTENT with an empty delta.
+
+    `feed` is all that most need.  Who may yet refuse what comes out takes a `plan`, and does not `commit` to it then.
     """
 
     def __init__(self) -> None:
         self._lanes: dict[str | None, _Lane] = {}
-        self._open: dict[tuple[str, str], _Lane] = {}  # by chunk type and id
+        self._open: dict[tuple[str, str], _Lane] = {}  # by what continues the item, and its id
 
     def feed(self, event: Wire) -> list[Wire]:
         """Return the events that `event` stands for, in order, none of them a chunk.
 
         Raises `ChunkError` for an illegal chunk, after which the expander can go on as if it had not come.
         """
+        plan = self.plan(event)
+        self.commit(plan)
+        return plan.events
+
+    def plan(self, event: Wire) -> Plan:
+        """Return what `event` comes to; raises as `feed` does, and changes nothing."""
         kind = _KINDS.get(event["type"])
         if kind is not None:
-            return self._chunk(kind, event)
-        if not self._lanes:
-            return [event]
-        if event["type"] in _ENDS_ALL:
-            return [*self.finish(), event]
-        if event["type"] in _ENDS_OWN:
-            return [*self._leave(event.get("subagentRunId")), event]
-        return [event]
+            return self._plan_chunk(kind, event)
+        ended: tuple[_Lane, ...] = ()
+        if self._lanes:
+            if event["type"] in _ENDS_ALL:
+                ended = tuple(self._lanes.values())
+            elif event["type"] in _ENDS_OWN:
+                ended = self._lane_of(event.get("subagentRunId"))
+        return Plan([*(lane.end() for lane in ended), event], ended)
+
+    def commit(self, plan: Plan) -> None:
+        """Go on as `plan`, the last that was made, says."""
+        for lane in plan.ended:
+            del self._lanes[lane.owner], self._open[lane.kind.content, lane.id]
+        if plan.opened is not None:
+            self._lanes[plan.opened.owner] = self._open[plan.opened.kind.content, plan.opened.id] = (
+                plan.opened
+            )
 
     def finish(self) -> list[Wire]:
         """Return the END of every item that is still open: there are no more chunks to come."""
-        return [end for owner in tuple(self._lanes) for end in self._leave(owner)]
+        plan = Plan([lane.end() for lane in self._lanes.values()], tuple(self._lanes.values()))
+        self.commit(plan)
+        return plan.events
 
-    def _chunk(self, kind: _Kind, chunk: Wire) -> list[Wire]:
+    def assembles(self, event: Wire) -> bool:
+        """Whether `event`, in the explicit form, continues an item that is open in a lane."""
+        kind = _CONTINUED_BY.get(event["type"])
+        return kind is not None and (kind.content, event[kind.id]) in self._open
+
+    def _plan_chunk(self, kind: _Kind, chunk: Wire) -> Plan:
         lane = self._find(kind, chunk)
         if lane is not None:
             _check_continuation(lane, chunk)
             if "delta" not in chunk and "metadata" not in chunk:
-                return []
-            return [_content(lane, chunk, extras=True)]
+                return Plan([])
+            return Plan([_content(lane, chunk, extras=True)])
+        owner = chunk.get("subagentRunId")
         for member in kind.needed:
             if member not in chunk:
                 raise ChunkError(
-                    f"First {kind.chunk} must have a {member}: {_who(chunk.get('subagentRunId'))} has no {kind.noun} "
-                    "open that this one could continue",
+                    f"First {kind.chunk} must have a {member}: {_who(owner)} has no {kind.noun} open that this one "
+                    "could continue",
                     kind="first",
                     member=member,
                 )
         fixed = {member: chunk.get(member, default) for member, default in kind.fixed.items()}
-        lane = _Lane(kind, chunk[kind.id], chunk.get("subagentRunId"), fixed)
-        ended = self._leave(lane.owner)
-        self._lanes[lane.owner] = self._open[kind.chunk, lane.id] = lane
+        lane = _Lane(kind, chunk[kind.id], owner, fixed)
         start = {**chunk, **kind.added, "type": kind.start}
         start.pop("delta", None)
-        return [*ended, start, *([_content(lane, chunk, extras=False)] if "delta" in chunk else [])]
+        content = [_content(lane, chunk, extras=False)] if "delta" in chunk else []
+        ended = self._lane_of(owner)
+        return Plan([*(left.end() for left in ended), start, *content], ended, lane)
 
     def _find(self, kind: _Kind, chunk: Wire) -> _Lane | None:
         """Return the lane whose item `chunk` continues; `None` when it opens one."""
         if kind.id in chunk:
-            return self._open.get((kind.chunk, chunk[kind.id]))
+            return self._open.get((kind.content, chunk[kind.id]))
         if (own := self._lanes.get(chunk.get("subagentRunId"))) is not None and own.kind is kind:
             return own
         if "subagentRunId" in chunk:
@@ -204,12 +241,9 @@ class Expander:
             )
         return candidates[0] if candidates else None
 
-    def _leave(self, owner: str | None) -> list[Wire]:
-        lane = self._lanes.pop(owner, None)
-        if lane is None:
-            return []
-        del self._open[lane.kind.chunk, lane.id]
-        return [lane.end()]
+    def _lane_of(self, owner: str | None) -> tuple[_Lane, ...]:
+        lane = self._lanes.get(owner)
+        return () if lane is None else (lane,)
 
 
 def expand(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:

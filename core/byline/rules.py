@@ -13,6 +13,7 @@ cannot be seen in a stream and say why.  `covers` names the sentences of the Sub
     python -m byline.rules > docs/rules.md
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -475,3 +476,46 @@ def levels(profile: Profile) -> dict[str, Level]:
     """Return the level at which `profile` reports each rule that it reports at all."""
     chosen = {rule.id: rule.level if profile == "producer" else rule.consumer for rule in _ROWS}
     return {id_: level for id_, level in chosen.items() if level is not None}
+
+
+def page() -> str:
+    """Return the rule page of the documentation, in Markdown."""
+    out = [_PAGE]
+    section = ""
+    for rule in _ROWS:
+        if rule.section != section:
+            section = rule.section
+            out.append(f"## {section}\n")
+        out.append(f"### `{rule.id}`\n")
+        out.append(f"{rule.law}\n")
+        out.append(f"{_reported(rule)}\n")
+        if rule.hint and rule.shown == "streams":
+            out.append(f"To mend: {rule.hint}.\n")
+    return "\n".join(out)
+
+
+def _reported(rule: Rule) -> str:
+    if rule.shown == "unobservable":
+        return f"Not judged: {rule.note}."
+    if rule.shown == "ledger":
+        return f"Binds who reads: {rule.note}."
+    if rule.level == rule.consumer:
+        return f"{str(rule.level).capitalize()} in both profiles."
+    return f"{str(rule.level).capitalize()} in the producer profile, {rule.consumer or 'silent'} in the consumer profile."
+
+
+_PAGE: Final = """\
+# The rules
+
+Every rule that `byline check`, the `Validator` and the pytest plugin know, by its stable id. This page is written
+from the table in `byline.rules` (`python -m byline.rules > docs/rules.md`).
+
+*Error*: a MUST is broken. *Warning*: a SHOULD is, or a declared contract, or the text is silent and this library
+decided. *Info*: a note. The **producer** profile holds a stream to everything the text demands of who writes it;
+the **consumer** profile reports as an error only what a reader must reject. Every judged rule has streams that keep
+it and streams that break it under `tests/data/law`.
+"""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

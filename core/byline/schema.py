@@ -318,7 +318,7 @@ def wire(event: BaseEvent | Mapping[str, Any]) -> str:
         return json.dumps(event if isinstance(event, dict) else dict(event))
     except RecursionError:
         raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep", limit=True) from None
-    except Exception as error:
+    except Exception as error:  # other people's objects: whatever they raise, they are no JSON
         raise UnreadableError(f"it cannot be written as JSON: {type(error).__name__}: {error}") from None
 
 

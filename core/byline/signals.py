@@ -31,6 +31,7 @@ __all__ = [
     "Custom",
     "Failed",
     "ModelOver",
+    "Observed",
     "Opened",
     "Question",
     "Raw",
@@ -205,6 +206,18 @@ class Usage(NamedTuple):
     usage: TokenUsage
 
 
+class Observed(NamedTuple):
+    """Something found out about what `owner` did, for those who look at the run as a whole.
+
+    It becomes an entry of the list `metadata["byline"][kind]` of the run's terminal event, whichever that is; a later
+    one of the same kind replaces it.
+    """
+
+    owner: str | None
+    kind: str
+    facts: Mapping[str, Any]
+
+
 class Question(NamedTuple):
     """An interrupt was raised inside `owner`.  The same id may be reported again on its way up; the first counts."""
 
@@ -277,6 +290,7 @@ Signal: TypeAlias = (
     | StateIs
     | StateChanged
     | Usage
+    | Observed
     | Question
     | Custom
     | Raw

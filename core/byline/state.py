@@ -154,10 +154,6 @@ class _Add(jsonpatch.AddOperation):
         return obj
 
 
-class _Patch(jsonpatch.JsonPatch):
-    operations = MappingProxyType({**jsonpatch.JsonPatch.operations, "add": _Add})
-
-
 class _Patching:
     """One patch at work: the document so far, and which of its containers are ours to change."""
 
@@ -204,18 +200,18 @@ class _Patching:
 
     def _add(self, path: str, value: Json) -> None:
         self._find("path", path, for_add=True)
-        self._act({"op": "add", "path": path, "value": value})
+        self._act(_Add, {"op": "add", "path": path, "value": value})
 
     def _remove(self, path: str) -> None:
         if path:
-            self._act({"op": "remove", "path": path})
+            self._act(jsonpatch.RemoveOperation, {"op": "remove", "path": path})
         else:
             self.document = None
 
-    def _act(self, operation: dict[str, Json]) -> None:
+    def _act(self, kind: type[jsonpatch.PatchOperation], operation: dict[str, Json]) -> None:
         self._own(operation["path"])
         try:
-            self.document = _Patch([operation]).apply(self.document, in_place=True)
+            self.document = kind(operation).apply(self.document)
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as refused:
             raise _Refusal("path", operation["path"], str(refused)) from refused
 

@@ -162,21 +162,29 @@ class Lens:
         What one cost was spent on behalf of the ancestor it is shown as; what else was observed of it is its alone.
         """
         byline = (metadata or {}).get("byline", {})
-        changed: dict[str, Any] = {}
+        if not byline:
+            return {}
+        shown: dict[str, Any] = {}
         for kind, entries in byline.items():
             if kind == "usage":
-                changed[kind] = [self._usage(entry) for entry in entries]
-            elif isinstance(entries, list):
-                changed[kind] = [
-                    entry
-                    for entry in entries
-                    if not isinstance(entry, dict) or entry.get("subagentRunId") not in self._changed
-                ]
-        return {"metadata": {**(metadata or {}), "byline": {**byline, **changed}}} if changed else {}
+                shown[kind] = [self._usage(entry) for entry in entries]
+            elif not isinstance(entries, list):
+                shown[kind] = entries
+            elif seen := [entry for entry in entries if not self._is_of_unseen(entry)]:
+                shown[kind] = seen
+        return {"metadata": {**(metadata or {}), "byline": shown}}
+
+    def _is_of_unseen(self, entry: Any) -> bool:
+        return isinstance(entry, dict) and entry.get("subagentRunId") in self._changed
 
     def _interrupt(self, interrupt: Interrupt) -> Interrupt:
         shown = self._changed.get(interrupt.subagent_run_id or "")
-        return interrupt if shown is None else interrupt.model_copy(update={"subagent_run_id": shown.as_})
+        if shown is None:
+            return interrupt
+        update: dict[str, Any] = {"subagent_run_id": shown.as_}
+        if shown.hidden and interrupt.tool_call_id is not None:
+            update["tool_call_id"] = shown.call  # what the client can see of it
+        return interrupt.model_copy(update=update)
 
     def _usage(self, entry: dict[str, Any]) -> dict[str, Any]:
         shown = self._changed.get(entry.get("subagentRunId", ""))

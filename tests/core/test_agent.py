@@ -358,7 +358,13 @@ def test_watchers_see_runs_start_and_end_and_their_faults_change_nothing(caplog)
 
     app = scripted(*two_at_once())
     events = asyncio.run(collect(agent(app, plugins=[Watcher()], visibility="hidden").run(INPUT)))
-    assert kinds(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_RESULT", "TOOL_CALL_END", "RUN_FINISHED"]
+    assert kinds(events) == [
+        "RUN_STARTED",
+        "TOOL_CALL_START",
+        "TOOL_CALL_END",
+        "TOOL_CALL_RESULT",
+        "RUN_FINISHED",
+    ]
     assert order == [
         ("started", "r"),
         ("finished", "the app's own"),

@@ -223,9 +223,9 @@ def test_colliding_call_ids_get_public_ids_that_every_later_mention_follows():
         ("TOOL_CALL_END", "call_0@beta-1", None),
         ("TOOL_CALL_RESULT", "call_0@beta-1", "two"),
         ("TOOL_CALL_START", "call_0@beta-1#2", None),
+        ("TOOL_CALL_END", "call_0@beta-1#2", None),
         ("TOOL_CALL_RESULT", "call_0@beta-1#2", "three"),
         ("TOOL_CALL_END", "call_0@alpha-1", None),
-        ("TOOL_CALL_END", "call_0@beta-1#2", None),
         ("TOOL_CALL_END", "call_0", None),
     ]
     assert [e for e in events if e["type"] == "SUBAGENT_STARTED"][2] == started(
@@ -326,6 +326,7 @@ def test_lifecycle_signals_are_idempotent_and_the_first_answer_to_a_call_is_the_
         started("a", "alpha"),
         {"type": "SUBAGENT_FINISHED", "subagentRunId": "a", "result": 1},
         {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "m"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c"},
         {
             "type": "TOOL_CALL_RESULT",
             "messageId": "c:result",
@@ -333,7 +334,6 @@ def test_lifecycle_signals_are_idempotent_and_the_first_answer_to_a_call_is_the_
             "content": "one",
             "role": "tool",
         },
-        {"type": "TOOL_CALL_END", "toolCallId": "c"},
         finished(SUCCESS),
     ]
 

@@ -63,14 +63,14 @@ def test_attributed_shows_everything():
         ("TEXT_MESSAGE_CONTENT", "leaf-1", "m3", "leaf"),
         ("TEXT_MESSAGE_END", "leaf-1", "m3"),
         ("SUBAGENT_FINISHED", "leaf-1"),
+        ("TOOL_CALL_END", "beta-1", "c2"),
         ("TOOL_CALL_RESULT", "beta-1", "c2:result"),
         ("TEXT_MESSAGE_CONTENT", "alpha-1", "m1", "one"),
         ("TEXT_MESSAGE_END", "alpha-1", "m1"),
         ("SUBAGENT_FINISHED", "alpha-1"),
-        ("TOOL_CALL_END", "beta-1", "c2"),
         ("SUBAGENT_FINISHED", "beta-1"),
-        ("TOOL_CALL_RESULT", "c1:result"),
         ("TOOL_CALL_END", "c1"),
+        ("TOOL_CALL_RESULT", "c1:result"),
     ]
 
 
@@ -87,12 +87,12 @@ def test_inline_shows_their_output_as_the_parents_and_no_lifecycle():
         ("TEXT_MESSAGE_START", "m3"),
         ("TEXT_MESSAGE_CONTENT", "m3", "leaf"),
         ("TEXT_MESSAGE_END", "m3"),
+        ("TOOL_CALL_END", "c2"),
         ("TOOL_CALL_RESULT", "c2:result"),
         ("TEXT_MESSAGE_CONTENT", "m1", "one"),
         ("TEXT_MESSAGE_END", "m1"),
-        ("TOOL_CALL_END", "c2"),
-        ("TOOL_CALL_RESULT", "c1:result"),
         ("TOOL_CALL_END", "c1"),
+        ("TOOL_CALL_RESULT", "c1:result"),
     ]
     assert "subagentRunId" not in json.dumps(events)
 
@@ -110,8 +110,8 @@ def test_hidden_keeps_words_calls_and_lifecycle_out_and_a_child_names_the_neares
         ("TEXT_MESSAGE_CONTENT", "alpha-1", "m1", "one"),
         ("TEXT_MESSAGE_END", "alpha-1", "m1"),
         ("SUBAGENT_FINISHED", "alpha-1"),
-        ("TOOL_CALL_RESULT", "c1:result"),
         ("TOOL_CALL_END", "c1"),
+        ("TOOL_CALL_RESULT", "c1:result"),
     ]
     assert next(e for e in events if e.get("name") == "leaf") == {
         "type": "SUBAGENT_STARTED",

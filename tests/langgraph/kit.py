@@ -182,7 +182,9 @@ class Trace:
                 return f"{who} opens {self.opening(e)}"
             case "SUBAGENT_FINISHED":
                 if e.get("outcome", {}).get("type") == "suspended":
-                    return f"{who} suspends " + ", ".join(e["outcome"].get("interruptIds", ["without asking"]))
+                    return f"{who} suspends " + ", ".join(
+                        e["outcome"].get("interruptIds", ["without asking"])
+                    )
                 return f"{who} returns {value(e.get('result'))}"
             case "SUBAGENT_ERROR":
                 return f"{who} fails {e.get('code')}: {e['message']}"
@@ -231,7 +233,9 @@ class Trace:
 
     def account(self, e: dict[str, Any]) -> str:
         text = "".join(f" usage {value(one)}" for one in e.get("usage", ()))
-        text += "".join(f" of {value(one)}" for one in e.get("metadata", {}).get("byline", {}).get("usage", ()))
+        text += "".join(
+            f" of {value(one)}" for one in e.get("metadata", {}).get("byline", {}).get("usage", ())
+        )
         return text
 
 
@@ -281,7 +285,9 @@ CANCEL = object()
 class Play:
     """A target under attribution, and a client that talks with it on one thread."""
 
-    def __init__(self, target: Any, *, thread: str = "t", plugins: Iterable[Any] = (), **options: Any) -> None:
+    def __init__(
+        self, target: Any, *, thread: str = "t", plugins: Iterable[Any] = (), **options: Any
+    ) -> None:
         options.setdefault("clock", None)
         # Without an installation there are no entry points, and the adapter has to be brought.
         found = attribute_plugins()
@@ -290,7 +296,9 @@ class Play:
         self.names = Names()
         self.runs = 0
 
-    def input(self, text: str | None = "go", *, resume: dict[str, Any] | None = None, **fields: Any) -> RunAgentInput:
+    def input(
+        self, text: str | None = "go", *, resume: dict[str, Any] | None = None, **fields: Any
+    ) -> RunAgentInput:
         self.runs += 1
         messages = fields.pop("messages", None)
         if messages is None:
@@ -428,7 +436,9 @@ def model(*turns: Say | str, **options: Any) -> ScriptedModel:
     return kind(script=script, requests=[], **options)
 
 
-def agent(name: str | None, *turns: Say | str, tools: Iterable[Any] = (), model_options: Any = None, **options: Any) -> Any:
+def agent(
+    name: str | None, *turns: Say | str, tools: Iterable[Any] = (), model_options: Any = None, **options: Any
+) -> Any:
     """A `create_agent` agent that follows a script."""
     options |= {} if name is None else {"name": name}
     return create_agent(model(*turns, **(model_options or {})), list(tools), **options)

@@ -52,8 +52,15 @@ def test_a_model_that_does_not_stream(options):
 
 
 def test_a_subagents_model_that_does_not_stream():
-    alpha = agent("alpha", Say("alpha answers", reasoning="alpha thinks"), model_options={"disable_streaming": True})
-    team = agent("boss", Say("", calls=[call("call_A", "ask_alpha", "qa")]), "boss done", tools=[ask(alpha, "ask_alpha")])
+    alpha = agent(
+        "alpha", Say("alpha answers", reasoning="alpha thinks"), model_options={"disable_streaming": True}
+    )
+    team = agent(
+        "boss",
+        Say("", calls=[call("call_A", "ask_alpha", "qa")]),
+        "boss done",
+        tools=[ask(alpha, "ask_alpha")],
+    )
     assert Play(team).run().lines == [
         "start",
         'main calls call_A in m1: ask_alpha {"q": "qa"}',
@@ -113,8 +120,7 @@ def test_reasoning_beside_text(spelling):
 
 @pytest.mark.parametrize("spelling", THOUGHTS)
 def test_reasoning_of_a_model_that_does_not_stream(spelling):
-    chunks = [chunk for chunk in THOUGHTS[spelling]]
-    assert Play(speak(raw(*chunks, disable_streaming=True))).run().lines == [
+    assert Play(speak(raw(*THOUGHTS[spelling], disable_streaming=True))).run().lines == [
         "start",
         "main thinks m1:reasoning: 'it thinks'",
         "main says m1: 'it says'",
@@ -150,14 +156,22 @@ def test_media_in_an_answer():
     assert Play(speak(raw(*chunks))).run().lines == [
         "start",
         "main says m1+: 'look'",
-        'main activity m1:media-1 media: {"part": {"type": "image", "source": '
-        '{"type": "data", "value": "aGk=", "mimeType": "image/png"}}}',
-        'main activity m1:media-2 media: {"part": {"type": "image", "source": '
-        '{"type": "data", "value": "aGk=", "mimeType": "image/gif"}}}',
-        'main activity m1:media-3 media: {"part": {"type": "audio", "source": '
-        '{"type": "url", "value": "https://a.example/b.mp3", "mimeType": "audio/mpeg"}}}',
-        'main activity m1:media-4 media: {"part": {"type": "document", "source": '
-        '{"type": "file", "value": "file-1"}}}',
+        (
+            'main activity m1:media-1 media: {"part": {"type": "image", "source": '
+            '{"type": "data", "value": "aGk=", "mimeType": "image/png"}}}'
+        ),
+        (
+            'main activity m1:media-2 media: {"part": {"type": "image", "source": '
+            '{"type": "data", "value": "aGk=", "mimeType": "image/gif"}}}'
+        ),
+        (
+            'main activity m1:media-3 media: {"part": {"type": "audio", "source": '
+            '{"type": "url", "value": "https://a.example/b.mp3", "mimeType": "audio/mpeg"}}}'
+        ),
+        (
+            'main activity m1:media-4 media: {"part": {"type": "document", "source": '
+            '{"type": "file", "value": "file-1"}}}'
+        ),
         "main says +m1: ''",
         "end",
     ]
@@ -189,7 +203,7 @@ def test_a_tool_that_returns_data():
         """Use."""
         return {"of": q, "n": [1, 2]}
 
-    assert answers(use) == ["main hears call_T: '{\"of\": \"it\", \"n\": [1, 2]}'"]
+    assert answers(use) == ['main hears call_T: \'{"of": "it", "n": [1, 2]}\'']
 
 
 def test_a_tool_that_returns_a_command():
@@ -209,8 +223,10 @@ def test_a_tool_that_returns_content_with_an_image():
         ]
 
     assert answers(use) == [
-        'main hears call_T: [{"type": "text", "text": "picture of it"}, {"type": "image", "source": '
-        '{"type": "data", "value": "aGk=", "mimeType": "image/png"}}]'
+        (
+            'main hears call_T: [{"type": "text", "text": "picture of it"}, {"type": "image", "source": '
+            '{"type": "data", "value": "aGk=", "mimeType": "image/png"}}]'
+        )
     ]
 
 
@@ -239,7 +255,9 @@ def test_usage_of_the_run_and_whose_it_was():
         "output_token_details": {"reasoning": 1},
     }
     dear = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120}
-    alpha = agent("alpha", Say("alpha answers", usage=cheap), model_options={"model_name": "small", "provider": "a"})
+    alpha = agent(
+        "alpha", Say("alpha answers", usage=cheap), model_options={"model_name": "small", "provider": "a"}
+    )
     boss = create_agent(
         model(
             Say("", calls=[call("call_A", "ask_alpha", "qa")], usage=dear),

@@ -2,10 +2,9 @@
 
 import json
 
-from click.testing import CliRunner
-
 from byline.cli import main
 from byline.ledger import Ledger
+from click.testing import CliRunner
 
 
 def test_the_demo_runs_a_team_writes_its_stream_and_the_judge_accepts_it(tmp_path):

@@ -53,7 +53,13 @@ def test_a_supervisor_hands_over_and_gets_control_back():
 def test_a_supervisor_of_supervisors():
     alpha = agent("alpha", *[""] * 2, "alpha answers")
     research = supervisor(
-        [alpha], "", Say("research asks", calls=[to("call_B", "alpha")]), "", "", "research done", name="research_lead"
+        [alpha],
+        "",
+        Say("research asks", calls=[to("call_B", "alpha")]),
+        "",
+        "",
+        "research done",
+        name="research_lead",
     ).compile(name="research")
     graph = supervisor(
         [research], Say("top asks", calls=[to("call_A", "research")]), "", "", "top done", name="top"
@@ -80,8 +86,12 @@ def test_a_supervisor_of_supervisors():
 def swarm(**options):
     to_beta = create_handoff_tool(agent_name="beta")
     to_alpha = create_handoff_tool(agent_name="alpha")
-    alpha = agent("alpha", Say("alpha passes on", calls=[to("call_B", "beta")]), "", "alpha ends", tools=[to_beta])
-    beta = agent("beta", "", Say("beta passes back", calls=[to("call_A", "alpha")]), "", "beta again", tools=[to_alpha])
+    alpha = agent(
+        "alpha", Say("alpha passes on", calls=[to("call_B", "beta")]), "", "alpha ends", tools=[to_beta]
+    )
+    beta = agent(
+        "beta", "", Say("beta passes back", calls=[to("call_A", "alpha")]), "", "beta again", tools=[to_alpha]
+    )
     return create_swarm([alpha, beta], default_active_agent="alpha").compile(**options)
 
 
@@ -111,7 +121,9 @@ def test_the_next_turn_goes_to_whom_the_swarm_was_handed():
     to_beta = create_handoff_tool(agent_name="beta")
     alpha = agent("alpha", Say("alpha passes on", calls=[to("call_B", "beta")]), tools=[to_beta])
     beta = agent("beta", "", "beta takes it", "beta goes on")
-    play = Play(create_swarm([alpha, beta], default_active_agent="alpha").compile(checkpointer=InMemorySaver()))
+    play = Play(
+        create_swarm([alpha, beta], default_active_agent="alpha").compile(checkpointer=InMemorySaver())
+    )
     assert play.run("one").lines == [
         "start",
         "alpha#1 opens as subgraph for main",

@@ -106,14 +106,28 @@ def test_without_a_checkpointer_the_client_holds_the_conversation():
                 "id": "a1",
                 "role": "assistant",
                 "toolCalls": [
-                    {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": '{"q": "it"}'}},
-                    {"id": "c2", "type": "function", "function": {"name": "look_up", "arguments": '{"q": cut'}},
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "look_up", "arguments": '{"q": "it"}'},
+                    },
+                    {
+                        "id": "c2",
+                        "type": "function",
+                        "function": {"name": "look_up", "arguments": '{"q": cut'},
+                    },
                 ],
             },
             {"id": "t1", "role": "tool", "toolCallId": "c1", "content": "found it"},
             {"id": "t2", "role": "tool", "toolCallId": "c2", "content": "", "error": "no such thing"},
             {"id": "x1", "role": "assistant", "content": "a subagent's words", "subagentRunId": "alpha-1"},
-            {"id": "x2", "role": "tool", "toolCallId": "c9", "content": "a subagent's", "subagentRunId": "alpha-1"},
+            {
+                "id": "x2",
+                "role": "tool",
+                "toolCallId": "c9",
+                "content": "a subagent's",
+                "subagentRunId": "alpha-1",
+            },
             {"id": "a2", "role": "assistant", "content": "one answered"},
             {"id": "u2", "role": "user", "content": "two"},
         ]
@@ -176,7 +190,10 @@ def client_tool_agent(name, *turns, **options):
 
 def test_a_client_side_tool_of_the_parent():
     graph, llm = client_tool_agent(
-        "boss", Say("draw it", calls=[("call_0", "draw", {"what": "ship"})]), "drawn", checkpointer=InMemorySaver()
+        "boss",
+        Say("draw it", calls=[("call_0", "draw", {"what": "ship"})]),
+        "drawn",
+        checkpointer=InMemorySaver(),
     )
     play = Play(graph)
     assert play.run("please").lines == [
@@ -193,7 +210,11 @@ def test_a_client_side_tool_of_the_parent():
                 "role": "assistant",
                 "content": "draw it",
                 "toolCalls": [
-                    {"id": "call_0", "type": "function", "function": {"name": "draw", "arguments": '{"what": "ship"}'}}
+                    {
+                        "id": "call_0",
+                        "type": "function",
+                        "function": {"name": "draw", "arguments": '{"what": "ship"}'},
+                    }
                 ],
             },
             {"id": "t1", "role": "tool", "toolCallId": "call_0", "content": "a ship"},
@@ -209,7 +230,12 @@ def test_a_client_side_tool_of_the_parent():
 
 def test_a_client_side_tool_of_a_subagent():
     alpha, _ = client_tool_agent("alpha", Say("alpha draws", calls=[("call_0", "draw", {"what": "ship"})]))
-    boss = agent("boss", Say("", calls=[call("call_A", "ask_alpha", "qa")]), "boss done", tools=[ask(alpha, "ask_alpha")])
+    boss = agent(
+        "boss",
+        Say("", calls=[call("call_A", "ask_alpha", "qa")]),
+        "boss done",
+        tools=[ask(alpha, "ask_alpha")],
+    )
     assert Play(boss).run().lines == [
         "start",
         'main calls call_A in m1: ask_alpha {"q": "qa"}',
@@ -224,7 +250,9 @@ def test_a_client_side_tool_of_a_subagent():
 
 
 def test_the_next_run_answers_a_client_side_tool_of_a_subgraph():
-    alpha, llm = client_tool_agent("alpha", Say("alpha draws", calls=[("call_0", "draw", {"what": "ship"})]), "drawn")
+    alpha, llm = client_tool_agent(
+        "alpha", Say("alpha draws", calls=[("call_0", "draw", {"what": "ship"})]), "drawn"
+    )
     builder = StateGraph(MessagesState)
     builder.add_node("alpha", alpha)
     builder.add_edge(START, "alpha")
@@ -316,7 +344,9 @@ def test_call_ids_that_collide_within_one_agent_and_over_two_runs():
         {
             "id": play.names.native(message),
             "role": "assistant",
-            "toolCalls": [{"id": id_, "type": "function", "function": {"name": "look_up", "arguments": args}}],
+            "toolCalls": [
+                {"id": id_, "type": "function", "function": {"name": "look_up", "arguments": args}}
+            ],
         }
         for message, id_, args in (("m1", "call_0", '{"q": "one"}'), ("m2", "call_0#2", '{"q": "two"}'))
     ]

@@ -1,17 +1,10 @@
 """Questions: suspended invocations, and the runs that continue them."""
 
-import asyncio
-from typing import Any
-
-import pytest
-from byline.errors import ResumeError
 from byline_langgraph.scripted import Say
-from kit import CANCEL, Play, agent, ask, call, human, model, said
+from kit import CANCEL, Play, agent, ask, call
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import interrupt
 
 
@@ -32,7 +25,12 @@ def confirmer(name, q="sure"):
 
 def boss(*calls, tools, **options):
     return agent(
-        "boss", Say("boss asks", calls=calls), "boss done", tools=tools, checkpointer=InMemorySaver(), **options
+        "boss",
+        Say("boss asks", calls=calls),
+        "boss done",
+        tools=tools,
+        checkpointer=InMemorySaver(),
+        **options,
     )
 
 
@@ -85,7 +83,9 @@ def test_a_question_of_a_subagent():
 
 
 def test_a_question_of_a_sync_subagent():
-    play = Play(boss(call("call_A", "ask_alpha", "qa"), tools=[ask(confirmer("alpha"), "ask_alpha", sync=True)]))
+    play = Play(
+        boss(call("call_A", "ask_alpha", "qa"), tools=[ask(confirmer("alpha"), "ask_alpha", sync=True)])
+    )
     assert play.run().lines[-2:] == [
         "alpha#1 suspends i1",
         "waits [i1 alpha#1 langgraph:interrupt 'sure?' on call_alpha]",
@@ -130,11 +130,15 @@ def test_a_review_of_a_subagents_calls():
         "alpha#1 says m2: 'alpha sends'",
         'alpha#1 calls call_S in m2: send {"to": "you"}',
         "alpha#1 suspends i1",
-        "waits [i1 alpha#1 langgraph:interrupt on call_S]",
+        r"""waits [i1 alpha#1 tool_call "Tool execution requires approval\n\nTool: send\nArgs: {'to': 'you'}" on call_S]""",
     ]
     (asked,) = first.events[-1].outcome.interrupts
     assert asked.metadata["langgraph"]["raw"]["action_requests"] == [
-        {"name": "send", "args": {"to": "you"}, "description": "Tool execution requires approval\n\nTool: send\nArgs: {'to': 'you'}"}
+        {
+            "name": "send",
+            "args": {"to": "you"},
+            "description": "Tool execution requires approval\n\nTool: send\nArgs: {'to': 'you'}",
+        }
     ]
     assert play.resume({"i1": {"decisions": [{"type": "approve"}]}}).lines == [
         "start",

@@ -127,7 +127,9 @@ def test_a_fan_out_to_a_subgraph_node():
     worker = agent("worker", "worker answers")
     builder = StateGraph(MessagesState)
     builder.add_node("work", worker)
-    builder.add_conditional_edges(START, lambda _: [Send("work", human("t1")), Send("work", human("t2"))], ["work"])
+    builder.add_conditional_edges(
+        START, lambda _: [Send("work", human("t1")), Send("work", human("t2"))], ["work"]
+    )
     assert Play(builder.compile()).run().lanes == {
         "run": ["start", "end"],
         "worker#1": ["opens as subgraph for main", "says m1: 'worker answers'", "returns 'worker answers'"],

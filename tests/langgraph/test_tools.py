@@ -300,7 +300,8 @@ def test_a_hand_written_tool_node_that_runs_all_calls_in_one_task():
     alpha = agent("alpha", "alpha answers", model_options={"who": "alpha", "relay": relay})
     beta = agent("beta", "beta answers", model_options={"who": "beta", "relay": relay})
     llm = model(
-        Say("boss asks", calls=[call("call_A", "ask_alpha", "qa"), call("call_B", "ask_beta", "qb")]), "boss done"
+        Say("boss asks", calls=[call("call_A", "ask_alpha", "qa"), call("call_B", "ask_beta", "qb")]),
+        "boss done",
     )
     graph = batched(llm, [ask(alpha, "ask_alpha"), ask(beta, "ask_beta")])
     assert Play(graph).run().lines == [
@@ -366,7 +367,9 @@ def test_a_plain_tool_of_a_subagent():
         """Look up."""
         return f"found {q}"
 
-    alpha = agent("alpha", Say("alpha looks", calls=[call("call_L", "look_up", "it")]), "alpha knows", tools=[look_up])
+    alpha = agent(
+        "alpha", Say("alpha looks", calls=[call("call_L", "look_up", "it")]), "alpha knows", tools=[look_up]
+    )
     assert Play(boss(call("call_A", "ask_alpha", "qa"), tools=[ask(alpha, "ask_alpha")])).run().lines == [
         "start",
         "main says m1: 'boss asks'",

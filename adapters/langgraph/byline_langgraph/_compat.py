@@ -21,6 +21,9 @@ FIRST: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
         # would change the app's result.  There the graph's own `messages` stream is asked for instead, whose parts
         # are thrown away: the events are the same, the cost is higher.
         "taps": (1, 2, 19),
+        # The callbacks of a call are added to those of `graph.with_config(callbacks=...)`.  Before this release they
+        # replaced them, and ours would silence the user's.
+        "merged callbacks": (1, 2, 3),
     }
 )
 """Capability: the first release that has it."""

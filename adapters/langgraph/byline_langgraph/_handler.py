@@ -22,7 +22,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
@@ -40,6 +40,7 @@ from langgraph.types import Command, Send
 
 from . import _compat
 from ._content import open_calls, parts_of, pieces
+from ._review import Action, review_of
 
 __all__ = ["Handler", "Scope"]
 
@@ -262,7 +263,7 @@ class Handler(BaseCallbackHandler):
             graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
             return
         owner = str(graph.id)
-        graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
+        scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
         opened = s.Opened(
             owner,
             name,
@@ -271,8 +272,12 @@ class Handler(BaseCallbackHandler):
             spawned_by=spawned or handed,
             metadata=self._describe(graph, outer, tool, handed),
         )
-        self.sink.report(self._with_contract(opened))
+        self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
         graph.inputs = None
+
+    def _refined(self, opened: s.Opened, scope: Scope, graph: _Run, tool: _Run | None) -> s.Opened:
+        """Return what to announce an invocation with: for an adapter that knows more of it than LangGraph does."""
+        return opened
 
     def _enter(self, scope: Scope) -> Scope:
         # A graph with a thread of its own has the root's namespace, and graphs with `checkpointer=True` share one:
@@ -312,7 +317,7 @@ class Handler(BaseCallbackHandler):
         if not self.sink.plugins.implements("byline_contract"):
             return opened
         invocation = Invocation(
-            framework="langgraph",
+            framework=(opened.metadata or {}).get("framework", "langgraph"),
             name=opened.name,
             id=opened.id or opened.owner,
             parent_id=self.sink.attributor.subagent_run_id(opened.parent),
@@ -368,8 +373,17 @@ class Handler(BaseCallbackHandler):
                 self.sink.report(s.ModelOver(owner, id_))
 
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
+        owner = _owner(run)
         for interrupt in error.args[0] if error.args else ():
-            self.sink.report(question(_owner(run), interrupt, run.call or _reviewed(run, interrupt.value)))
+            self.sink.report(
+                question(
+                    owner,
+                    interrupt,
+                    run.call,
+                    messages=_messages(run.inputs),
+                    public=lambda call: self.sink.attributor.public_call(owner, call),
+                )
+            )
 
     # ---------------------------------------------------------------- tools
 
@@ -386,7 +400,7 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         name = kwargs.get("name") or (serialized or {}).get("name") or ""
-        run = self._runs[run_id] = _Run(run_id, parent, name, metadata or {}, None)
+        run = self._runs[run_id] = _Run(run_id, parent, name, metadata or {}, kwargs.get("inputs"))
         run.call = kwargs.get("tool_call_id")
         if parent is not None and parent.node is not None:
             parent.tools.append(run)
@@ -580,14 +594,24 @@ class Handler(BaseCallbackHandler):
         self.sink.report(s.Custom(None if run is None else _owner(run), name, data))
 
 
-def question(owner: str | None, interrupt: Any, call: str | None = None) -> s.Question:
+def question(
+    owner: str | None,
+    interrupt: Any,
+    call: str | None = None,
+    *,
+    messages: Iterable[BaseMessage] = (),
+    public: Callable[[str], str] = str,
+) -> s.Question:
     """Return a LangGraph interrupt as a question.
 
     Its value is anything.  A mapping may name the protocol's fields, in either spelling, as it may under the
-    official bridge; the value itself always goes along in `metadata["langgraph"]["raw"]`.
+    official bridge; the value itself always goes along in `metadata["langgraph"]["raw"]`.  A review of tool calls
+    says more: which calls (of the asking agent's `messages`), and how to answer; `metadata["byline"]["toolCalls"]`
+    lists them under their `public` ids, and `toolCallId` is the first.
     """
     value = interrupt.value
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    review = review_of(value, messages)
 
     def field(camel: str) -> Any:
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", camel).lower()
@@ -597,30 +621,28 @@ def question(owner: str | None, interrupt: Any, call: str | None = None) -> s.Qu
     message = value if isinstance(value, str) else fields.get("message")
     schema = field("responseSchema")
     expires = field("expiresAt")
+    call = field("toolCallId") or call
+    metadata: dict[str, Any] = {"langgraph": {"raw": value}}
+    if review is not None:
+        message = message or review.message
+        schema = schema or review.schema(getattr(interrupt, "response_schema", None))
+        call = call or next((action.call for action in review.actions if action.call is not None), None)
+        metadata["byline"] = {"toolCalls": [_reviewed(action, public) for action in review.actions]}
     return s.Question(
         owner,
         str(interrupt.id),
-        "langgraph:interrupt" if reason is None else str(reason),
+        str(reason) if reason is not None else "langgraph:interrupt" if review is None else "tool_call",
         message=None if message is None else str(message),
-        call=field("toolCallId") or call,
+        call=call,
         schema=schema if isinstance(schema, Mapping) else None,
-        metadata={"langgraph": {"raw": value}},
+        metadata=metadata,
         expires_at=None if expires is None else str(expires),
     )
 
 
-def _reviewed(run: _Run, value: Any) -> str | None:
-    """Return the tool call that a review in a node asks about, the first if there are several.
-
-    LangChain's review names tools and arguments and no ids: those are in the message it looked at, the node's input.
-    """
-    requests = value.get("action_requests") if isinstance(value, Mapping) else None
-    if not isinstance(requests, list):
-        return None
-    last = next((one for one in reversed(list(_messages(run.inputs))) if isinstance(one, AIMessage)), None)
-    wanted = [(one.get("name"), one.get("args")) for one in requests if isinstance(one, Mapping)]
-    calls = () if last is None else last.tool_calls
-    return next((call["id"] for call in calls if (call["name"], call["args"]) in wanted), None)
+def _reviewed(action: Action, public: Callable[[str], str]) -> dict[str, Any]:
+    known = {} if action.call is None else {"toolCallId": public(action.call)}
+    return {**known, "name": action.name, "args": action.args, "decisions": list(action.decisions)}
 
 
 def _up(run: _Run | None) -> Iterator[_Run]:
@@ -700,6 +722,16 @@ def _messages(value: Any) -> Iterator[BaseMessage]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _messages(item)
+
+
+def _unanswered(inputs: Any) -> set[str]:
+    """Return the ids of the calls that a node was given to answer: one of its own, or those in its messages."""
+    messages = list(_messages(inputs))
+    calls = {str(call["id"]) for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
+    call = inputs.get("tool_call") if isinstance(inputs, Mapping) else None
+    if isinstance(call, Mapping):
+        calls.add(str(call.get("id")))
+    return calls - {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
 
 
 def _result(outputs: Any) -> Any:

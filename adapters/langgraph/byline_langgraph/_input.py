@@ -23,6 +23,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.types import Command
 
 from ._content import open_calls, to_blocks
+from ._review import Action, misfit, review_of
 
 __all__ = ["conversation", "graph_input", "new_messages", "resume_command"]
 
@@ -99,9 +100,14 @@ def conversation(messages: Sequence[Message]) -> list[BaseMessage]:
 
 
 def resume_command(
-    entries: Sequence[ResumeEntry], pending: Mapping[str, Any], thread_id: str
+    entries: Sequence[ResumeEntry],
+    pending: Mapping[str, Any],
+    thread_id: str,
+    whose: Mapping[str, str] | None = None,
 ) -> Command[Any]:
     """Return the command that answers `entries`; `pending` are the values of the open interrupts by their id.
+
+    `whose` names, for the message, the subagents that asked, as far as they are known.
 
     Raises `ResumeError` for an answer to an interrupt that is not open, and for two answers to one.
     """
@@ -117,6 +123,11 @@ def resume_command(
                 f"resume answers interrupt {entry.interrupt_id!r} twice: send one entry per interrupt"
             )
         cancelled = entry.status != "resolved"
+        review = None if cancelled else review_of(pending[entry.interrupt_id])
+        if review is not None and (wrong := misfit(review, entry.payload)) is not None:
+            asker = (whose or {}).get(entry.interrupt_id)
+            of = "" if asker is None else f" of subagent {asker!r}"
+            raise ResumeError(f"resume of interrupt {entry.interrupt_id!r}{of}: {wrong}")
         answers[entry.interrupt_id] = (
             _abandoned(entry.interrupt_id, pending[entry.interrupt_id]) if cancelled else entry.payload
         )
@@ -133,10 +144,17 @@ def open_without_answer(pending: Mapping[str, Any], thread_id: str) -> ResumeErr
 
 def _abandoned(id_: str, value: Any) -> Any:
     """Say no in the way the interrupt understands: a review of tool calls wants a decision for each."""
-    requests = value.get("action_requests") if isinstance(value, Mapping) else None
-    if isinstance(requests, list):
-        return {"decisions": [{"type": "reject", "message": "The user cancelled."} for _ in requests]}
-    return {CANCELLED_KEY: True, "interrupt_id": id_}
+    review = review_of(value)
+    if review is None:
+        return {CANCELLED_KEY: True, "interrupt_id": id_}
+    answers = [_refusal(action) for action in review.actions]
+    return {"decisions": answers} if review.batched else answers[0]
+
+
+def _refusal(action: Action) -> dict[str, Any]:
+    """Return a decision against a call: to reject it, or to answer in its stead where rejecting is not allowed."""
+    kind = "respond" if "reject" not in action.decisions and "respond" in action.decisions else "reject"
+    return {"type": kind, "message": "The user cancelled."}
 
 
 def _to_langchain(message: Any, id_: str) -> BaseMessage:

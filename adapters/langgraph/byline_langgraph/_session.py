@@ -14,7 +14,7 @@ from byline.plain import plain
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.pregel import Pregel
-from langgraph.types import Command, StreamMode
+from langgraph.types import Command, StateSnapshot, StreamMode
 
 from . import _compat
 from ._handler import Handler, question
@@ -25,9 +25,14 @@ __all__ = ["BoundGraph", "GraphSession", "bind"]
 NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 """What of a graph's values is no state of the run: messages are events, the rest came from the client."""
 
+WRITTEN: Final = "langgraph.custom"
+"""The `CUSTOM` name of what a graph wrote to its stream without giving it a `name` and a `value`."""
+
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
-_MODES: Final[list[StreamMode]] = ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+_MODES: Final[list[StreamMode]] = (
+    ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
+)
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -45,6 +50,11 @@ class BoundGraph:
 
     handler: type[Handler] = Handler
     """The observer of a run; a derived adapter brings its own."""
+
+    @property
+    def session(self) -> "type[GraphSession]":
+        """The kind of a run; a derived adapter brings its own."""
+        return GraphSession
 
     def __init__(
         self,
@@ -65,7 +75,7 @@ class BoundGraph:
         """Return the session of an AG-UI input."""
         thread = {"configurable": {"thread_id": run_input.thread_id}}
         config = merge_configs(self.config, cast("RunnableConfig", thread))
-        session = GraphSession(self, config, {} if self.context is None else {"context": self.context})
+        session = self.session(self, config, {} if self.context is None else {"context": self.context})
         session.thread_id, session.run_id = run_input.thread_id, run_input.run_id
         session.parent_run_id = run_input.parent_run_id
         session.history = run_input.messages
@@ -83,11 +93,16 @@ class BoundGraph:
                 f"stream() was given {', '.join(taken)}: it brings its own, because the events are made of them; "
                 "leave them out, the graph's values are in the run's `result`"
             )
+        if config is not None and not isinstance(config, Mapping):
+            raise InputError(
+                f"config is {type(config).__name__}, expected a mapping: "
+                "stream(native_input, {'configurable': {'thread_id': ...}})"
+            )
         context = self.context if context is None else context
         if context is not None:
             kwargs["context"] = context
         merged = merge_configs(self.config, config)
-        session = GraphSession(self, merged, kwargs)
+        session = self.session(self, merged, kwargs)
         session.thread_id = str(merged.get("configurable", {}).get("thread_id") or uuid4())
         session.run_id = str(merged.get("run_id") or uuid4())
         session.native_input = native_input
@@ -105,6 +120,8 @@ class GraphSession:
         self.result: Any = None
         self.run_input: RunAgentInput | None = None
         self.native_input: Any = None
+        self.handler: Handler | None = None
+        """The observer, once the run has begun."""
         self._bound: Final = bound
         self._config: Final = config
         self._kwargs: Final = kwargs
@@ -130,10 +147,14 @@ class GraphSession:
         snapshot = await graph.aget_state(self._config)
         # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
         pending = {
-            str(one.id): one.value for task in snapshot.tasks if task.result is None for one in task.interrupts
+            str(one.id): one.value
+            for task in snapshot.tasks
+            if task.result is None
+            for one in task.interrupts
         }
         if run_input.resume:
-            self.native_input = resume_command(run_input.resume, pending, self.thread_id)
+            whose = self._whose(snapshot)
+            self.native_input = resume_command(run_input.resume, pending, self.thread_id, whose)
         elif legacy is not None:
             self.native_input = Command(resume=legacy)
         elif pending:
@@ -150,8 +171,8 @@ class GraphSession:
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
         who did what; that is the handler's alone.
         """
-        handler = self._bound.handler(sink, self._bound.transparent)
-        config = merge_configs(self._config, {"callbacks": [handler]})
+        handler = self.handler = self._observer(sink)
+        config = merge_configs(self._theirs(), {"callbacks": [handler]})
         stream = self._bound.graph.astream(
             self.native_input,
             config,
@@ -160,14 +181,27 @@ class GraphSession:
             version="v2",
             **self._kwargs,
         )
-        async with aclosing(cast("AsyncGenerator[Any, None]", stream)):  # a cancelled run stops the graph at once
+        async with aclosing(
+            cast("AsyncGenerator[Any, None]", stream)
+        ):  # a cancelled run stops the graph at once
             async for part in stream:
-                if part["type"] == "custom":
-                    self._custom(sink, handler, part)
-                elif part["type"] == "values" and not part["ns"]:
-                    self._values(sink, part)
+                try:
+                    if part["type"] == "custom":
+                        self._custom(sink, handler, part)
+                    elif part["type"] == "values" and not part["ns"]:
+                        self._values(sink, part)
+                except Exception as fault:
+                    sink.fault(part["type"], fault)
+                if part["type"] == "values" and not part["ns"]:
                     await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
+
+    def _theirs(self) -> RunnableConfig:
+        """Return the caller's config, with the callbacks that plain LangGraph would call."""
+        bound = (self._bound.graph.config or {}).get("callbacks")
+        if bound is None or self._config.get("callbacks") or _compat.has("merged callbacks"):
+            return self._config
+        return merge_configs({"callbacks": bound}, self._config)
 
     def _values(self, sink: Sink, part: Any) -> None:
         self.result = part["data"]
@@ -177,9 +211,26 @@ class GraphSession:
             sink.report(question(None, interrupt))  # counts only if no graph was seen raising it
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
-            if state != (self._state or {}):
+            before = self._state or {}
+            if state != before:
                 self._state = state
-                sink.report(s.StateIs(None, state))
+                for signal in self._changes(before, state):
+                    sink.report(signal)
+
+    def _observer(self, sink: Sink) -> Handler:
+        return self._bound.handler(sink, self._bound.transparent)
+
+    def _whose(self, snapshot: StateSnapshot) -> Mapping[str, str]:  # noqa: ARG002 - for those who override
+        """Return the names of the subagents that raised the open interrupts, by interrupt, where a thread tells."""
+        return {}
+
+    def _changes(
+        self,
+        before: Mapping[str, Any],  # noqa: ARG002 - for those who override
+        state: Mapping[str, Any],
+    ) -> Iterable[s.Signal]:
+        """Return how to report that the run's state is `state` now; a derived adapter may know whose doing it is."""
+        return [s.StateIs(None, state)]
 
     def _custom(self, sink: Sink, handler: Handler, part: Any) -> None:
         scope = handler.scopes.get("|".join(part["ns"]))
@@ -188,7 +239,7 @@ class GraphSession:
         if isinstance(name, str) and set(data) == {"name", "value"}:
             value = data["value"]
         else:
-            name, value = "langgraph", data
+            name, value = WRITTEN, data
         sink.report(s.Custom(None if scope is None else scope.owner, name, value))
 
     def _has_checkpointer(self) -> bool:

@@ -21,10 +21,10 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 
 class _Lazy(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [*_COMMANDS]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), cmd_name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import click
 
@@ -185,30 +185,30 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 def _junit(reports: Sequence["FileReport"], profile: str) -> str:
-    root = ElementTree.Element("testsuites", name="byline check")
+    root = ET.Element("testsuites", name="byline check")
     for report in reports:
         name = _xml(report.file)
         errors = [finding for finding in report.findings if finding.level == "error"]
-        suite = ElementTree.SubElement(
+        suite = ET.SubElement(
             root, "testsuite", name=name, tests=str(len(report.findings) or 1), failures=str(len(errors)),
             errors=str(int(report.error is not None)), skipped=str(len(report.findings) - len(errors)),
         )  # fmt: skip
         for finding in report.findings:
             at = "end" if finding.event is None else f"event {finding.event}"
-            case = ElementTree.SubElement(suite, "testcase", classname=name, name=f"{finding.rule} at {at}")
+            case = ET.SubElement(suite, "testcase", classname=name, name=f"{finding.rule} at {at}")
             kind = "failure" if finding.level == "error" else "skipped"
-            said = ElementTree.SubElement(case, kind, message=_xml(finding.message))
+            said = ET.SubElement(case, kind, message=_xml(finding.message))
             if kind == "failure":
                 said.set("type", finding.rule)
             said.text = _xml(
                 f"{name}:{report.line(finding.event)} {finding.pointer}\n{finding.law}\n{finding.hint}"
             )
         if report.error is not None:
-            case = ElementTree.SubElement(suite, "testcase", classname=name, name="read")
-            ElementTree.SubElement(case, "error", message=_xml(str(report.error)))
+            case = ET.SubElement(suite, "testcase", classname=name, name="read")
+            ET.SubElement(case, "error", message=_xml(str(report.error)))
         elif not report.findings:
-            ElementTree.SubElement(suite, "testcase", classname=name, name=f"{profile} profile")
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+            ET.SubElement(suite, "testcase", classname=name, name=f"{profile} profile")
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _xml(text: str) -> str:

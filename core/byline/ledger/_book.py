@@ -68,13 +68,21 @@ class Book:
             self._account(event["subagentRunId"])
 
     def check_phase(self, event: Wire) -> None:
-        """Raise `RejectedError` unless there is a run that `event` can be part of, or it begins one."""
-        if self._under_way() or event["type"] == "RUN_STARTED":
-            return
-        failed = bool(self.runs) and self.runs[-1].status == "failed"
-        if event["type"] != "RUN_ERROR" or failed:
-            rule = "first-event" if not self.runs else "after-error" if failed else "after-finished"
-            raise RejectedError(rule, f"{event['type']} belongs to no run: none is under way")
+        """Raise `RejectedError` unless the stream is where `event` may come: in a run, or between two."""
+        type_, last = event["type"], self.runs[-1].status if self.runs else None
+        if last == "running":
+            if type_ == "RUN_STARTED":
+                raise RejectedError("run-nested", f"run {self.runs[-1].run_id!r} is still under way")
+        elif type_ != "RUN_STARTED" and (type_ != "RUN_ERROR" or last == "failed"):
+            rule = {None: "first-event", "failed": "after-error"}.get(last, "after-finished")
+            raise RejectedError(rule, f"{type_} belongs to no run: none is under way")
+
+    def check_all_closed(self) -> None:
+        """Raise `RejectedError` while something is open, as at the end of a run nothing may be."""
+        for _, name in self._open_steps:
+            raise RejectedError("step-left-open", f"step {name!r} is still open")
+        for id_ in self._active:
+            raise RejectedError("subagent-left-open", f"subagent {id_!r} is still active")
 
     def leave_run(self, mark: Mark, status: RunStatus, **facts: Any) -> None:
         """End the run that is under way, if one is; what is still at work in it has no more to say."""
@@ -103,7 +111,6 @@ class Book:
     # -- runs -----------------------------------------------------------------------------------------------------
 
     def _run_started(self, event: Wire, mark: Mark) -> None:
-        self.leave_run(mark, "abandoned")
         given = event.get("input", {})
         if "state" in given:
             self.state = given["state"]
@@ -223,7 +230,9 @@ class Book:
     def _step_finished(self, event: Wire, mark: Mark) -> None:
         key = (event.get("subagentRunId"), event["stepName"])
         if key not in self._open_steps:
-            raise RejectedError("step-not-open", f"step {key[1]!r} of this owner is not open")
+            others = any(name == key[1] for _, name in self._open_steps)
+            rule = "step-owner" if others else "step-not-open"
+            raise RejectedError(rule, f"step {key[1]!r} of this owner is not open")
         at, steps = self._open_steps.pop(key), self._author(event).steps
         steps[at] = replace(steps[at], end=mark)
 

@@ -32,7 +32,13 @@ from byline.ledger._items import ABSENT, Claim, Item, Message, Place, RejectedEr
 __all__ = ["Conversation"]
 
 _TAG: Final = "subagentRunId"
-_NOUNS: Final = {"text": "text message", "reasoning": "reasoning message", "call": "tool call"}
+_NOUNS: Final = {
+    "text": "text message",
+    "reasoning": "reasoning message",
+    "span": "reasoning span",
+    "call": "tool call",
+}
+_PREFIXES: Final = {"text": "TEXT_MESSAGE_", "reasoning": "REASONING_MESSAGE_", "call": "TOOL_CALL_"}
 
 
 class Conversation:
@@ -89,21 +95,38 @@ class Conversation:
         """Return the claim under which `event` goes on with an item; refuse a tag that disagrees with it."""
         if claim.run != self._run:
             return self._claim(event.get(_TAG))
-        if _TAG in event and event[_TAG] != claim.owner:
+        if self._disagrees(claim, event):
             owners = (_who(claim.owner), _who(event[_TAG]))
             raise RejectedError(rule, "{} is {}'s; the event is tagged as {}'s".format(what, *owners))
         return claim
+
+    def _disagrees(self, claim: Claim, event: Wire) -> bool:
+        return claim.run == self._run and _TAG in event and event[_TAG] != claim.owner
+
+    def check_all_closed(self) -> None:
+        """Raise `RejectedError` while something is open, as at the end of a run nothing may be."""
+        for kind, id_ in self._open:
+            raise RejectedError(f"{kind}-left-open", f"{_NOUNS[kind]} {id_!r} is still open")
+
+    def open_item(self, event: Wire) -> Item | None:
+        """Return the item that `event`, a START or an END, is about, if it is open."""
+        return self._open.get(_key(event))
+
+    def put_back(self, end: Wire, item: Item) -> None:
+        """Undo what `end` did to `item`, when the event that brought it about is rejected."""
+        item.end = None
+        self._open[_key(end)] = item
 
     def _refuse_second_opening(self, kind: str, id_: str) -> None:
         if (kind, id_) in self._open:
             raise RejectedError(f"{kind}-already-open", f"{_NOUNS[kind]} {id_!r} is open already")
 
-    def _continued(self, kind: str, id_: str, event: Wire) -> Item:
+    def _continued(self, kind: str, id_: str, event: Wire, rule: str = "") -> Item:
         """Return the open item that `event` continues."""
         item = self._open.get((kind, id_))
         if item is None:
             raise RejectedError(f"{kind}-not-open", f"{_NOUNS[kind]} {id_!r} is not open")
-        item.claim = self._claimed(item.claim, event, f"{kind}-owner", f"{_NOUNS[kind]} {id_!r}")
+        item.claim = self._claimed(item.claim, event, rule or f"{kind}-owner", f"{_NOUNS[kind]} {id_!r}")
         if "metadata" in event:
             item.merge_metadata(event["metadata"])
         return item
@@ -118,19 +141,30 @@ class Conversation:
     def _start(self, kind: str, role: str, event: Wire, place: Place) -> None:
         id_ = event["messageId"]
         self._refuse_second_opening(kind, id_)
-        message = self._listed(id_)
-        if message is None:
-            fields = {"id": id_, "role": role, "content": ""}
-            fields.update({member: event[member] for member in ("name", _TAG) if member in event})
-            message = self._append(Message(fields, place, self._claim(event.get(_TAG))))
-        elif message.role == "activity":
-            raise RejectedError("message-id-reused", f"message {id_!r} is an activity and takes no text")
+        known = self._messages.get(id_)
+        if known is None:
+            message = self._append(self._mint(event, role, place))
+        elif known.role == "activity" or (_kind(known) != kind and self._disagrees(known.claim, event)):
+            message = self._aside(self._mint(event, role, place))
         else:
-            message.claim = self._claimed(message.claim, event, f"{kind}-owner", f"message {id_!r}")
+            claim = self._claimed(known.claim, event, f"{kind}-owner", f"message {id_!r}")
+            message = known if known.listed else self._append(self._mint(event, role, place))
+            message.claim = claim
         message.end = None
         self._open[kind, id_] = message
         if "metadata" in event:
             message.merge_metadata(event["metadata"])
+
+    def _mint(self, event: Wire, role: str, place: Place) -> Message:
+        fields = {"id": event["messageId"], "role": role, "content": ""}
+        fields.update({member: event[member] for member in ("name", _TAG) if member in event})
+        return Message(fields, place, self._claim(event.get(_TAG)))
+
+    def _aside(self, message: Message) -> Message:
+        """Keep a message that has no place in the list: it was said, but its id names something else already."""
+        message.listed = False
+        self.of_owner.setdefault(message.owner, []).append(message)
+        return message
 
     def _text_start(self, event: Wire, place: Place) -> None:
         self._start("text", event.get("role", "assistant"), event, place)
@@ -152,42 +186,57 @@ class Conversation:
         self._continued("reasoning", event["messageId"], event).close(place)
         del self._open["reasoning", event["messageId"]]
 
+    def _span_start(self, event: Wire, place: Place) -> None:
+        self._refuse_second_opening("span", event["messageId"])
+        self._open["span", event["messageId"]] = Item(place, self._claim(event.get(_TAG)))
+
+    def _span_end(self, event: Wire, _place: Place) -> None:
+        self._continued("span", event["messageId"], event, "reasoning-owner")
+        del self._open["span", event["messageId"]]
+
     def _encrypted(self, event: Wire, _place: Place) -> None:
         id_ = event["entityId"]
         if event["subtype"] == "tool-call":
-            call = self._listed_call(id_)
-            if call is not None:
+            if (call := self._calls.get(id_)) is not None:
                 self._claimed(call.claim, event, "call-owner", f"tool call {id_!r}")
                 call.extra["encryptedValue"] = event["encryptedValue"]
-            return
-        message = self._listed(id_)
-        if message is not None and message.role != "activity":
-            rule = "reasoning-owner" if message.role == "reasoning" else "text-owner"
-            self._claimed(message.claim, event, rule, f"message {id_!r}")
+        elif (message := self._messages.get(id_)) is not None and message.role != "activity":
+            self._claimed(message.claim, event, "reasoning-owner", f"message {id_!r}")
             message.fields["encryptedValue"] = event["encryptedValue"]
 
     # -- tool calls -----------------------------------------------------------------------------------------------
 
     def _call_start(self, event: Wire, place: Place) -> None:
         id_, name = event["toolCallId"], event["toolCallName"]
+        known, holder = self._calls.get(id_), self._messages.get(event.get("parentMessageId", id_))
+        if holder is not None and ("parentMessageId" in event or known is None):
+            self._claimed(holder.claim, event, "call-message-owner", f"message {holder.id!r}")
         self._refuse_second_opening("call", id_)
-        call = self._listed_call(id_)
-        if call is None:
-            call = self._hold_call(id_, name, self._holder(event, place), place)
-        else:
-            call.claim = self._claimed(call.claim, event, "call-owner", f"tool call {id_!r}")
-            call.name = name
-            call.end = None
+        claim = None if known is None else self._reclaimed(known, holder, event)
+        call = self._listed_call(id_) or self._hold_call(id_, name, self._message_for(event, place), place)
+        call.claim = claim or call.claim
+        call.name = name
+        call.end = None
         self._open["call", id_] = call
         if "metadata" in event:
             call.merge_metadata(event["metadata"])
 
-    def _holder(self, event: Wire, place: Place) -> Message:
+    def _reclaimed(self, call: ToolCall, holder: Message | None, event: Wire) -> Claim:
+        """Return the claim under which a call is opened again: by the tag, or else by the message it is said to be in."""
+        what = f"tool call {call.id!r}"
+        if holder is not None and "parentMessageId" in event and holder.claim.run == self._run:
+            return self._claimed(call.claim, {_TAG: holder.claim.owner, **event}, "call-owner", what)
+        return self._claimed(call.claim, event, "call-owner", what)
+
+    def _message_for(self, event: Wire, place: Place) -> Message:
         """Return the assistant message that a new call goes into, which may have to be made."""
         id_ = event.get("parentMessageId", event["toolCallId"])
         named = self._listed(id_)
         if named is not None and named.role == "assistant":
-            named.claim = self._claimed(named.claim, event, "call-message-owner", f"message {id_!r}")
+            if (
+                named.claim.run != self._run
+            ):  # whoever speaks first; without a tag, "inherits the attribution"
+                named.claim = self._claim(event.get(_TAG, named.owner))
             return named
         fields = {"id": id_ if named is None else event["toolCallId"], "role": "assistant"}
         if _TAG in event:
@@ -362,6 +411,8 @@ class Conversation:
         "REASONING_MESSAGE_START": _reasoning_start,
         "REASONING_MESSAGE_CONTENT": _reasoning_content,
         "REASONING_MESSAGE_END": _reasoning_end,
+        "REASONING_START": _span_start,
+        "REASONING_END": _span_end,
         "REASONING_ENCRYPTED_VALUE": _encrypted,
         "TOOL_CALL_START": _call_start,
         "TOOL_CALL_ARGS": _call_arguments,
@@ -372,6 +423,15 @@ class Conversation:
         "MESSAGES_SNAPSHOT": _snapshot,
     }
     """What each event does to the messages; every other event leaves them alone."""
+
+
+def _key(event: Wire) -> tuple[str, str]:
+    kind = next(kind for kind, prefix in _PREFIXES.items() if event["type"].startswith(prefix))
+    return kind, event["toolCallId" if kind == "call" else "messageId"]
+
+
+def _kind(message: Message) -> str:
+    return message.role if message.role in {"reasoning", "tool", "activity"} else "text"
 
 
 def _who(owner: str | None) -> str:

@@ -66,7 +66,7 @@ class Item:
         self._settle()
 
     def merge_metadata(self, metadata: Json) -> None:
-        raise NotImplementedError
+        """Take over the metadata of an event that built the item; a span keeps none."""
 
     def _settle(self) -> Json:
         if self._deltas is not None:

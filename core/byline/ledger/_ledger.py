@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, Self, TypeAlias
 
 from byline import state
-from byline.chunks import ChunkError, Expander, Wire
+from byline.chunks import ChunkError, Expander, Plan, Wire
 from byline.events import BaseEvent
 from byline.ledger._book import Account, Book
 from byline.ledger._conversation import Conversation
@@ -24,14 +24,14 @@ from byline.ledger._views import (
     plain,
 )
 from byline.state import Json
-from byline.validator import Validator
+from byline.validator._alone import read_alone
 
 __all__ = ["Ledger", "Record"]
 
 Record: TypeAlias = bytes | str | Wire | BaseEvent
 """One event: JSON text, a mapping with the wire's names, or a typed event."""
 
-_FAMILY: Final = {
+_CHUNKS: Final = {
     "TEXT_MESSAGE_CHUNK": "text",
     "TOOL_CALL_CHUNK": "call",
     "REASONING_MESSAGE_CHUNK": "reasoning",
@@ -45,8 +45,10 @@ class Ledger:
     Feed it records as they arrive.  All that can be read is up to date after each one, so it may be read while the
     run goes on; what it hands out does not change afterwards.
 
-    It applies the consumer profile of the validator: what a consumer must reject is kept as a `Refusal` and changes
-    nothing else.  Attribution without lifecycle is accepted ("a producer MAY attach attribution without announcing
+    It holds the stream to the consumer profile of the validator, whose rules it names: what a consumer must reject is
+    kept as a `Refusal` and changes nothing else.  (The validator follows a stream beyond its faults and mentions an item
+    once; a consumer has to refuse each event.  So the ledger asks its own records, and tests hold the two together.)
+    Attribution without lifecycle is accepted ("a producer MAY attach attribution without announcing
     anything; consumers MUST accept it").  State is the run's, whoever sent the change ("consumers MUST NOT withhold
     an update from the run's state because a subagent sent it"), and lives on from run to run.  A run that fails leaves
     what was open in it abandoned ("consumers MUST treat every open invocation as abandoned").
@@ -54,7 +56,6 @@ class Ledger:
 
     def __init__(self) -> None:
         self._fed = 0
-        self._validator = Validator(profile="consumer")
         self._expander = Expander()
         self._conversation = Conversation()
         self._book = Book()
@@ -74,16 +75,12 @@ class Ledger:
     def feed(self, record: Record) -> Refusal | None:
         """Take the next record; return why it was refused, or `None` when it was accepted.  Never raises."""
         index, self._fed = self._fed, self._fed + 1
-        refusal = next(
-            (
-                Refusal(index, finding.rule, finding.message, record)
-                for finding in self._validator.feed(record)
-                if finding.level == "error"
-            ),
-            None,
-        )
-        if refusal is None and self._validator.kept is not None:
-            refusal = self._apply(index, self._validator.kept, record)
+        event, finding = read_alone(record)
+        refusal = None
+        if finding is not None:
+            refusal = Refusal(index, finding.rule, finding.message, record)
+        elif event is not None:
+            refusal = self._apply(index, event, record)
         if refusal is not None:
             self._refusals.append(refusal)
         return refusal
@@ -93,26 +90,50 @@ class Ledger:
         self._book.leave_run(Mark(self._fed, None), "abandoned")
 
     def _apply(self, index: int, event: Wire, record: Record) -> Refusal | None:
-        """Apply an event that the validator has nothing against.
-
-        The validator speaks once about an item that is at fault; a consumer has to refuse each event.  So what depends
-        on the ledger's own records is asked again, where the records are.
-        """
-        place = (index, event.get("timestamp"))
         try:
             self._book.check_phase(event)
-            for whole in self._expander.feed(event):
-                self._conversation.apply(whole, place)
-                self._book.apply(whole, place)
+            plan = self._expander.plan(event)
+            self._check_form(event, plan)
+            self._take(plan, (index, event.get("timestamp")))
         except RejectedError as error:
             return Refusal(index, error.rule, str(error), record)
         except ChunkError as error:
-            rule = f"{_FAMILY[event['type']]}-owner" if error.kind == "owner" else f"chunk-{error.kind}"
+            rule = f"{_CHUNKS[event['type']]}-owner" if error.kind == "owner" else f"chunk-{error.kind}"
             return Refusal(index, rule, str(error), record)
-        except state.PatchError as error:
+        except state.PatchError as error:  # no reason to reject the event, which just has no effect
+            self._expander.commit(plan)
             rule = "state-patch" if event["type"] == "STATE_DELTA" else "activity-patch"
             return Refusal(index, rule, str(error), record)
+        self._expander.commit(plan)
         return None
+
+    def _check_form(self, event: Wire, plan: Plan) -> None:
+        """Raise `RejectedError` for an event that continues in one form what was opened in the other."""
+        if plan.opened is None:
+            mixed = self._expander.assembles(event)
+        else:
+            start = plan.events[len(plan.ended)]
+            mixed = self._conversation.open_item(start) is not None
+        if mixed:
+            raise RejectedError(
+                "chunk-mixed", f"{event['type']} continues an item that was opened in the other form"
+            )
+
+    def _take(self, plan: Plan, place: Place) -> None:
+        """Apply what an event comes to; an event that is rejected ends no chunked item either."""
+        ends = [(end, self._conversation.open_item(end)) for end in plan.events[: len(plan.ended)]]
+        try:
+            for event in plan.events:
+                if event["type"] == "RUN_FINISHED":
+                    self._book.check_all_closed()
+                    self._conversation.check_all_closed()
+                self._conversation.apply(event, place)
+                self._book.apply(event, place)
+        except RejectedError:
+            for end, item in ends:
+                if item is not None:
+                    self._conversation.put_back(end, item)
+            raise
 
     # -- reading: invocations -------------------------------------------------------------------------------------
 
@@ -220,10 +241,13 @@ class Ledger:
     def to_json(self) -> dict[str, Json]:
         """Return the tree, the parent agent's work, the runs and the refusals as plain JSON values.
 
-        Members that have no value are absent.  The invocations are a flat list in the order of `tree()`.
+        Members that have no value are absent, but for the five of the top.  The invocations are a flat list in the order of `tree()`.
         """
         return {
-            "runs": [{**plain(run), "usageByOwner": _split(run)} for run in self.runs],
+            "runs": [
+                {**plain(run), **({"usageByOwner": _split(run)} if run.usage_by_owner else {})}
+                for run in self.runs
+            ],
             "parent": plain(self.work(None)),
             "invocations": [
                 {**plain(branch.invocation), "depth": branch.depth, "work": plain(branch.work)}

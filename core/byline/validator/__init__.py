@@ -45,14 +45,12 @@ class Validator:
     for a profile that there is not; nothing after that raises, whatever is fed.
     """
 
-    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "kept", "profile")
+    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "profile")
 
     def __init__(self, profile: Profile = "producer", *, max_open: int = MAX_OPEN) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile is {profile!r}; there are {' and '.join(PROFILES)}")
         self.profile: Final = profile
-        self.kept: WireEvent | None = None
-        """The event fed last as a reader keeps it, without what the schema does not know; `None` if nothing is left."""
         book = self._book = Book(levels(profile), max_open)
         text = Messages(book, TEXT, "text", "text message")
         reasoning = Messages(book, REASONING, "reasoning", "reasoning message")
@@ -166,7 +164,6 @@ class Validator:
         except (ValueError, TypeError, LookupError):  # not bytes or str, no JSON, no object, no such type
             good = False
         if good:
-            self.kept = known
             if self._lanes:
                 self._before(known)
             self._table[type_](known)
@@ -191,7 +188,6 @@ class Validator:
     def _look_closer(self, event: bytes | str | Mapping[str, Any] | BaseEvent) -> None:
         """Judge a record that is no event as it stands; then take of it what a reader would."""
         book = self._book
-        self.kept = None
         try:
             document = parse(event if isinstance(event, bytes | str) else wire(event))
         except UnreadableError as error:
@@ -200,7 +196,7 @@ class Validator:
             return
         found = problems(document)
         quiet = judge(book, document, found)
-        kept = self.kept = remainder(book, document, found)
+        kept = remainder(book, document, found)
         if kept is None:
             return
         if self._lanes:

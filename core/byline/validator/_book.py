@@ -162,14 +162,19 @@ class Book:
         pointer: str = "",
         related: int | None = None,
     ) -> None:
-        """Add a finding at the event being judged, unless the item it is `about` has had its error."""
-        if about is not None and about in self.muted:
-            return
+        """Add a finding at the event being judged, unless it has been said.
+
+        The first error of the item it is `about` is the last word on that item; of what is less than an error, each
+        rule speaks once per item.
+        """
         level = self.levels.get(rule)
         if level is None or self.quiet:
             return
-        if about is not None and level == "error":
-            self.muted.add(about)
+        if about is not None:
+            said = about if level == "error" else (rule, about)
+            if about in self.muted or said in self.muted:
+                return
+            self.muted.add(said)
         row = RULES[rule]
         at = self.index if event == -1 else event
         self.findings.append(Finding(rule, level, at, pointer, related, message, row.law, row.hint))
@@ -185,8 +190,7 @@ class Book:
             found = self.invocations[tag] = Invocation(tag, self.code(tag), self.index)
         elif found.how == "suspended" and found.ended != self.index:
             message = f"{named(tag)} was suspended at event {found.ended} and produces more in the same run"
-            self.report("output-after-suspension", message, related=found.ended)
-            found.how = "suspended and back"  # said once
+            self.report("output-after-suspension", message, ("subagent", found.tag), related=found.ended)
         return found
 
     def code(self, tag: str | None) -> int:

@@ -66,22 +66,22 @@ class Contracts:
             if TAG in interrupt:
                 by_tag.setdefault(key_of(interrupt[TAG]), {})[id_] = interrupt
         invocations = self.book.invocations.values()
-        suspended = [known for known in invocations if known.how.startswith("suspended")]
+        suspended = [known for known in invocations if known.how == "suspended"]
         callers = {id(known.parent) for known in suspended}
         for known in suspended:
             listed = {id_: raised[id_] for id_ in known.interrupts if id_ in raised}
             # A run that waits suspends all that is open, the silent with those that asked.
             asked = {**listed, **by_tag.get(known.tag or "", {})}
             self._suspended(known, asked, silent=bool(raised) or id(known) in callers)
-        waiting = {known.call for known in suspended}  # a call in which another is suspended has no result yet
+        waiting = {
+            known.call for known in suspended
+        }  # a call in which another is suspended has no result yet
         for known in invocations:
             owes = known.contract.get("returns") == "automatic" and known.how == "finished"
             if owes and known.call not in waiting:
                 self._result(known)
 
-    def _suspended(
-        self, known: Invocation, asked: Mapping[str, Mapping[str, Any]], *, silent: bool
-    ) -> None:
+    def _suspended(self, known: Invocation, asked: Mapping[str, Mapping[str, Any]], *, silent: bool) -> None:
         """Judge a suspension, which may be `silent` about its reason; an interrupt with a tool call is an approval."""
         approvals = [id_ for id_, interrupt in asked.items() if "toolCallId" in interrupt]
         if known.contract.get("approvals") is False and approvals:

@@ -134,7 +134,7 @@ class Invocations:
                 book.report("subagent-left-open", message, ("subagent", known.tag), related=known.announced)
         raised = {key_of(interrupt["id"]): interrupt for interrupt in interrupts}
         for known in book.invocations.values():
-            if known.how.startswith("suspended"):
+            if known.how == "suspended":
                 self._suspended(known, outcome, raised)
         for position, interrupt in enumerate(interrupts):
             self._tagged(interrupt, position)
@@ -177,5 +177,4 @@ class Invocations:
         """Remember how the announced invocations ended, for the runs to come."""
         for tag, known in self.book.invocations.items():
             if tag is not None and known.announced is not None:
-                how = "suspended" if known.how.startswith("suspended") else known.how
-                self.book.earlier[tag] = how or "abandoned"
+                self.book.earlier[tag] = known.how or "abandoned"

@@ -35,7 +35,7 @@ _MANY: Final = 20
 class Streamed:
     """A family of items that open, continue and close by id, each event agreeing about the owner."""
 
-    __slots__ = ("book", "id", "noun", "open", "owner_rule", "prefix")
+    __slots__ = ("book", "chunked", "id", "noun", "open", "owner_rule", "prefix")
 
     def __init__(
         self, book: Book, prefix: str, noun: str, id_: str = "messageId", owner_rule: str = ""
@@ -46,6 +46,7 @@ class Streamed:
         self.id = id_
         self.owner_rule = owner_rule or f"{prefix}-owner"
         self.open: dict[str, Open] = {}
+        self.chunked: set[str] = set()  # of these, the ones that chunks assemble
 
     def start(self, event: WireEvent) -> None:
         """Judge the event that opens, or reopens, an item."""
@@ -252,6 +253,10 @@ class Calls(Streamed):
         known = book.messages.get(message_id)
         if known is None and holder is not None:
             known = minted(book, holder)
+        if TAG not in event and key in book.calls and (holder is None or known is None):
+            index, was, _ = unpacked(book.calls[key])
+            if index >= book.run_index:  # reopened by nobody in particular: it stays whose it is
+                return was
         if known is None:
             if holder is not None:
                 book.messages[holder] = packed(book.index, code, TEXT)
@@ -289,7 +294,7 @@ class Calls(Streamed):
         """Judge TOOL_CALL_RESULT: a message of its own, with an owner of its own."""
         book, call, key = self.book, key_of(event["toolCallId"]), key_of(event["messageId"])
         owner = book.owner(event.get(TAG))
-        if call in self.open:
+        if call in self.open and call not in self.chunked:  # chunks have no end to wait for
             message = f"tool call {shown(call)} is answered before its arguments are complete"
             book.report("result-before-end", message, related=self.open[call][1])
         elif call not in book.calls and book.gap is None:
@@ -408,5 +413,4 @@ def _speaks(book: Book, tag: str | None, event: WireEvent) -> None:
     holder = book.held.get(tag)
     if holder is not None:
         message = f"{event['type']} of {named(tag)} while {named(holder.tag)} has control since event {holder.announced}"
-        book.report("contract-control", message, ("control", holder.tag), related=holder.announced)
-        book.muted.add(("control", holder.tag))
+        book.report("contract-control", message, ("subagent", holder.tag), related=holder.announced)

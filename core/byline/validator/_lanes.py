@@ -139,6 +139,7 @@ class Lanes:
             said = {member: event.get(member, _ABSENT.get(member)) for member in _MEMBERS[family.prefix]}
             tag = family.open[key][0]
             self._close(tag)
+            family.chunked.add(key)
             self.open[tag] = self.of_kind[family.prefix][tag] = _Lane(family, key, book.index, said)
 
     def _compare(self, lane: _Lane, member: str, event: WireEvent) -> None:
@@ -159,6 +160,7 @@ class Lanes:
         if lane is not None:
             del self.of_kind[lane.family.prefix][tag]
             lane.family.open.pop(lane.key, None)
+            lane.family.chunked.discard(lane.key)
 
     def before(self, event: WireEvent) -> None:
         """Close what `event`, which is no chunk, brings to its end."""

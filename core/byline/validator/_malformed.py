@@ -31,13 +31,14 @@ def judge(book: Book, document: Any, found: Sequence[Problem]) -> bool:
     """Report what the schema refuses about an event; return whether it is an error in this profile."""
     before = len(book.findings)
     paths = {problem.path: problem for problem in found}
+    renamed_is_error = book.levels.get("unknown-member") == "error"
     for problem in found:
         rule, message = _rule(problem, document), problem.message
         if problem.kind == "unknown":
             camel = _camel(str(problem.path[-1]))
             if camel is not None:
                 message += f"; on the wire it is {camel!r}"
-        elif problem.kind == "missing" and _snake_of(problem, paths):
+        elif problem.kind == "missing" and renamed_is_error and _snake_of(problem, paths):
             continue  # said with the member that stands in its place
         book.report(rule, message, pointer=problem.pointer)
     return any(finding.level == "error" for finding in book.findings[before:])

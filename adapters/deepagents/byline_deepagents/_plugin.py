@@ -1,0 +1,46 @@
+"""The entry point: recognises a deep agent without importing deepagents, and imports the adapter only then."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from byline.hooks import Plugins, hookimpl
+from byline_langgraph._plugin import LangGraphAdapter
+
+if TYPE_CHECKING:
+    from byline.agent import Adapter, Bound
+
+__all__ = ["DeepAgentsAdapter", "byline_adapters"]
+
+
+class DeepAgentsAdapter(LangGraphAdapter):
+    """Takes what `create_deep_agent` made, and any other graph that may call one.
+
+    A graph cannot be searched for the agents that its functions call.  But a process that never imported
+    deepagents has no deep agent, and in one that did, this adapter reads every other graph just as LangGraph's does.
+    """
+
+    name = "deepagents"
+    extra = "deepagents"
+    requires: Sequence[str] = ("langgraph", "deepagents")
+    refines: Sequence[str] = ("langgraph",)
+
+    def takes(self, target: object) -> bool:
+        """Return whether `target` is a Pregel graph in a process that has imported deepagents."""
+        return "deepagents" in sys.modules and super().takes(target)
+
+    def hint(self, target: object) -> str | None:  # noqa: ARG002
+        """Leave the advice to LangGraph's adapter."""
+        return None
+
+    def bind(self, target: Any, plugins: Plugins, **options: Any) -> "Bound":
+        """Take hold of a graph; options: `config`, `context`, `transparent`."""
+        from ._session import bind
+
+        return bind(target, plugins, **options)
+
+
+@hookimpl
+def byline_adapters() -> "Sequence[Adapter]":
+    """Bring the deepagents adapter."""
+    return [DeepAgentsAdapter()]
