@@ -51,6 +51,8 @@ DECLARED = {
     "langgraph subgraph": [],
     "langgraph supervisor": [],
     "langgraph swarm": [],
+    "deepagents isolated": [],
+    "deepagents fork": [],
 }
 
 

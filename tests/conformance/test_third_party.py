@@ -8,7 +8,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import byline
-import byline_pytest
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs" / "conformance-suite.md"
@@ -24,8 +23,8 @@ def example(tmp_path):
 
 
 def suite(place, *options):
-    installed = any(one.value == "byline_pytest" for one in entry_points(group="pytest11"))
-    given = [] if installed else ["-p", byline_pytest.__name__]
+    installed = any(one.value == "byline.pytest_plugin" for one in entry_points(group="pytest11"))
+    given = [] if installed else ["-p", "byline.pytest_plugin"]
     path = os.pathsep.join(
         [str(place), str(Path(byline.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )

@@ -9,8 +9,9 @@ from byline_langgraph._plugin import LangGraphAdapter
 
 if TYPE_CHECKING:
     from byline.agent import Adapter, Bound
+    from byline.testing import Host
 
-__all__ = ["DeepAgentsAdapter", "byline_adapters"]
+__all__ = ["DeepAgentsAdapter", "byline_adapters", "byline_hosts"]
 
 
 class DeepAgentsAdapter(LangGraphAdapter):
@@ -44,3 +45,15 @@ class DeepAgentsAdapter(LangGraphAdapter):
 def byline_adapters() -> "Sequence[Adapter]":
     """Bring the deepagents adapter."""
     return [DeepAgentsAdapter()]
+
+
+@hookimpl
+def byline_hosts() -> "Sequence[Host]":
+    """Bring the hosts of the conformance suite."""
+    import importlib.util
+
+    if importlib.util.find_spec("deepagents") is None:
+        return []
+    from .conformance import hosts
+
+    return hosts()

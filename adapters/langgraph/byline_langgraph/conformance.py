@@ -44,6 +44,10 @@ class ScenarioModel(ScriptedModel):
     """How the framework spells a call: a function of the scenario's call that gives name and arguments."""
     hangs: bool = False
 
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:  # noqa: ARG002
+        """Take note of the tools: names and descriptions."""
+        return self.model_copy(update={"tool_names": [f"{one.name}\0{one.description}" for one in tools]})
+
     def _turn(self, messages: list[BaseMessage]) -> Say:
         self.log.append((self.agent.name, list(messages), list(self.tool_names)))
         return self._say(next_turn(self.agent, self.native, messages))
@@ -124,12 +128,21 @@ class Builder:
 
     name: str
     forms: frozenset[Form]
-    contract: Mapping[str, Any] | None = None
+    contracts: Mapping[str, Any] | None = None
+    """What an announcement says of the delegation; `None` where that differs within a scenario."""
     fork = False
-    declared: Mapping[str, Declared] = {}  # noqa: RUF012
+    declared: Mapping[str, Declared] = {}
     packages: ClassVar[Sequence[str]] = ("langgraph", "langchain", "langchain-core")
     ignored_tools: frozenset[str] = frozenset()
     """Tools that the framework gives its agents by itself."""
+
+    def graph(self, scenario: Scenario) -> tuple[Any, list[Any]]:
+        """Return the native graph, and the list that its models' requests go to."""
+        raise NotImplementedError(f"{type(self).__name__} builds no graph of {scenario.name}")
+
+    def build(self, scenario: Scenario) -> GraphStage:
+        """Build the graph, and put it under attribution."""
+        return GraphStage(*self.graph(scenario), self, scenario)
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -141,6 +154,10 @@ class Builder:
         from . import _plugin
 
         return [] if "langgraph" in Plugins().names else [_plugin]
+
+    def contract(self, agent: Agent) -> Mapping[str, Any] | None:  # noqa: ARG002
+        """Return what an announcement says."""
+        return self.contracts
 
     # -- the dialect -------------------------------------------------------------------------------------------------
 
@@ -182,10 +199,10 @@ class Builder:
             elif isinstance(message, AIMessage):
                 lines += [f"said: {message.text}"] if message.text else []
                 lines += [f"called: {self._call(one['name'], one['args'])}" for one in message.tool_calls]
-        offered = [name for tool in tools for name in self.offered(tool)]
+        offered = [name for tool in tools for name in self.offered(*tool.split("\0", 1))]
         return Request(agent, lines, instructions(system), offered)
 
-    def offered(self, tool: str) -> list[str]:
+    def offered(self, tool: str, description: str) -> list[str]:  # noqa: ARG002
         """Return a tool's name, or the agents behind it."""
         if tool in self.ignored_tools:
             return []
@@ -269,11 +286,7 @@ class ToolHost(Builder):
 
     name = "langgraph tool"
     forms: frozenset[Form] = frozenset({"call", "question"})
-    contract = _CALLED
-
-    def build(self, scenario: Scenario) -> GraphStage:
-        """Build the team from the root down."""
-        return GraphStage(*self.graph(scenario), self, scenario)
+    contracts = _CALLED
 
     def graph(self, scenario: Scenario) -> tuple[Any, list[Any]]:
         """Return the native graph, and the list that its models' requests go to."""
@@ -312,7 +325,7 @@ class SubgraphHost(Builder):
 
     name = "langgraph subgraph"
     forms: frozenset[Form] = frozenset({"graph"})
-    contract: Mapping[str, Any] = {  # noqa: RUF012
+    contracts: Mapping[str, Any] = {
         "framework": "langgraph",
         "mode": "subgraph",
         "context": "shared",
@@ -320,10 +333,6 @@ class SubgraphHost(Builder):
         "approvals": True,
         "returns": "onward",
     }
-
-    def build(self, scenario: Scenario) -> GraphStage:
-        """Build the graph node by node."""
-        return GraphStage(*self.graph(scenario), self, scenario)
 
     def graph(self, scenario: Scenario) -> tuple[Any, list[Any]]:
         """Return the native graph, and the list that its models' requests go to."""
@@ -374,12 +383,8 @@ class SupervisorHost(Builder):
 
     name = "langgraph supervisor"
     forms: frozenset[Form] = frozenset({"supervisor"})
-    contract: Mapping[str, Any] = {**_HANDOFF, "returns": "automatic"}  # noqa: RUF012
+    contracts: Mapping[str, Any] = {**_HANDOFF, "returns": "automatic"}
     packages = (*Builder.packages, "langgraph-supervisor")
-
-    def build(self, scenario: Scenario) -> GraphStage:
-        """Build the supervisor over its agents."""
-        return GraphStage(*self.graph(scenario), self, scenario)
 
     def graph(self, scenario: Scenario) -> tuple[Any, list[Any]]:
         """Return the native graph, and the list that its models' requests go to."""
@@ -403,12 +408,8 @@ class SwarmHost(Builder):
 
     name = "langgraph swarm"
     forms: frozenset[Form] = frozenset({"swarm"})
-    contract = None  # the first agent is a node, the others are handed over to: the scenario has both
+    contracts = None  # the first agent is a node, the others are handed over to: the scenario has both
     packages = (*Builder.packages, "langgraph-swarm")
-
-    def build(self, scenario: Scenario) -> GraphStage:
-        """Build the swarm."""
-        return GraphStage(*self.graph(scenario), self, scenario)
 
     def graph(self, scenario: Scenario) -> tuple[Any, list[Any]]:
         """Return the native graph, and the list that its models' requests go to."""

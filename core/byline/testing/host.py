@@ -4,13 +4,13 @@ import importlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol
 
 from byline.errors import BylineError
 from byline.events import BaseEvent, RunAgentInput
 from byline.hooks import Plugins
 
-from .scenario import Form, Scenario, Truth
+from .scenario import Agent, Form, Scenario, Truth
 
 __all__ = ["Declared", "Host", "HostError", "Request", "Stage", "find_hosts", "instructions"]
 
@@ -63,21 +63,34 @@ class Stage(Protocol):
         """Return what all models received so far, in order."""
 
 
-@runtime_checkable
 class Host(Protocol):
-    """A framework, in one of its ways to delegate.
+    """A framework, in one of its ways to delegate."""
 
-    `name` is the column of the matrix, `forms` what it can do, `contract` what each announcement must say in
-    `metadata["byline"]` (but for ids), `fork` whether a delegation forks the conversation, `declared` the cells that are not
-    as the scenario says.  `versions` are those of what it runs on.
-    """
+    @property
+    def name(self) -> str:
+        """The column of the matrix."""
 
-    name: str
-    forms: frozenset[Form]
-    contract: Mapping[str, Any] | None
-    fork: bool
-    declared: Mapping[str, Declared]
-    versions: Mapping[str, str]
+    @property
+    def forms(self) -> frozenset[Form]:
+        """What it can do."""
+
+    def contract(self, agent: Agent) -> Mapping[str, Any] | None:
+        """Return what each announcement of `agent` must say in `metadata["byline"]`, but for ids.
+
+        `None`: it is not judged.
+        """
+
+    @property
+    def fork(self) -> bool:
+        """Whether a delegation forks the caller's conversation."""
+
+    @property
+    def declared(self) -> Mapping[str, Declared]:
+        """The cells that are not as the scenario says, by the scenario's name."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of what it runs on."""
 
     def build(self, scenario: Scenario) -> Stage:
         """Build the scenario natively, with models that follow its script."""
@@ -128,5 +141,4 @@ def _host(name: str) -> Host:
 
 
 def _members() -> list[str]:
-    methods = [name for name, value in vars(Host).items() if callable(value) and not name.startswith("_")]
-    return [*Host.__annotations__, *methods]
+    return [name for name in vars(Host) if not name.startswith("_")]

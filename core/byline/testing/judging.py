@@ -4,7 +4,6 @@ Whatever the host does, hang, leak, raise, yield nothing, go on after the end, b
 """
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -140,8 +139,8 @@ class _Play:
         validator = Validator(profile="producer")
         told: Told | None = None
         known = 0
-        for self.run, (run, truth) in enumerate(zip(self.scenario.runs, self.truths, strict=True), 1):
-            self.events = []
+        for run, truth in zip(self.scenario.runs, self.truths, strict=True):
+            self.run, self.events = self.run + 1, []
             await self._read(stage, run, ledger, told)
             self.cell.stream += self.events
             self._judge_law(validator)
@@ -198,7 +197,7 @@ class _Play:
         if len(resume) != len(run.answers):
             asked = ", ".join(party for party, _ in (told.interrupts if told else ())) or "nobody"
             raise _BrokenError(f"the answer to {run.answers[0].party} finds no question; asked has {asked}")
-        given = {
+        given: dict[str, Any] = {
             "threadId": f"thread-{self.scenario.name}",
             "runId": f"run-{self.run}",
             "messages": messages,
@@ -244,15 +243,16 @@ class _Play:
             seen = {key: state.get(key) for key in truth.state}
             if seen != dict(truth.state):
                 self._say("state", [f"expected {dict(truth.state)}", f"seen {seen}"])
-        if self.host.contract is not None:
-            self._judge_contracts(told)
+        self._judge_contracts(told)
 
     def _judge_contracts(self, told: Told) -> None:
         for party, contract in told.contracts.items():
+            agent = self.scenario.agents.get(party.rpartition("#")[0])
+            expected = None if agent is None else self.host.contract(agent)
             # How much was inherited is judged by what the models received.
             seen = {k: v for k, v in contract.items() if not k.startswith("inherited")}
-            if seen != self.host.contract:
-                self._say("contract", [f"{party}: expected {self.host.contract}", f"seen {seen}"])
+            if expected is not None and seen != expected:
+                self._say("contract", [f"{party}: expected {expected}", f"seen {seen}"])
 
     def _judge_requests(self, truth: Truth, received: Sequence[Request]) -> None:
         expected = {**truth.requests, **(truth.forked if self.host.fork else {})}
@@ -272,12 +272,10 @@ class _Play:
                 self._say(f"prompt of {one.agent}", [f"expected {prompt}", f"seen {one.system}, {one.tools}"])
 
     async def _judge_tasks(self, before: set[asyncio.Task[Any]]) -> None:
-        began = time.monotonic()
-        while (
-            left := [one for one in asyncio.all_tasks() - before if one is not asyncio.current_task()]
-        ) and (time.monotonic() - began < _GRACE):
-            await asyncio.sleep(0.01)
-        self._say("host", [f"left a task behind: {one.get_name()}" for one in left])
+        left = [one for one in asyncio.all_tasks() - before if one is not asyncio.current_task()]
+        if left:
+            _, pending = await asyncio.wait(left, timeout=_GRACE)
+            self._say("host", [f"left a task behind: {one.get_name()}" for one in pending])
 
 
 def _same(prompt: Prompt, request: Request) -> bool:

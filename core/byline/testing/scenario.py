@@ -183,7 +183,10 @@ class Truth:
     requests: Requests = field(default_factory=dict)
     """What the models received in this run."""
     forked: Requests = field(default_factory=dict)
-    """What stands instead for those agents where a delegation forks the caller's conversation."""
+    """What stands instead for those agents where a delegation forks the caller's conversation.
+
+    A fork begins with what its caller's model had received, without the turn that delegates: its calls have no answer yet.
+    """
 
 
 @dataclass(frozen=True)

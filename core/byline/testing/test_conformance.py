@@ -85,9 +85,10 @@ def test_nothing_is_missing(byline_host: Host, request: pytest.FixtureRequest) -
     """Every scenario of the host's forms was collected."""
     mine = {scenario.name for scenario in SCENARIOS if takes_part(byline_host, scenario)}
     assert mine, f"{byline_host.name} takes part in no scenario: its forms are {sorted(byline_host.forms)}"
+    items: list[Any] = request.session.items
     collected = {
         item.callspec.params["byline_scenario"].name
-        for item in request.session.items
+        for item in items
         if "byline_scenario" in getattr(getattr(item, "callspec", None), "params", {})
         and item.callspec.params["byline_host"].name == byline_host.name
     }

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from ..scenario import Scenario
+from byline.testing.scenario import Scenario
+
 from .calls import CALLS
 from .content import CONTENT
 from .endings import ENDINGS

@@ -1,6 +1,6 @@
 """Delegation by a call: the caller's model calls, the subagent works, the result goes back to the caller."""
 
-from ..scenario import Agent, Call, Prompt, Run, Scenario, Tool, Truth, Turn
+from byline.testing.scenario import Agent, Call, Prompt, Run, Scenario, Tool, Truth, Turn
 
 __all__ = ["CALLS"]
 
@@ -62,7 +62,7 @@ ONE = Scenario(
                     ],
                     "alpha": [["user: look at it"]],
                 },
-                forked={"alpha": [["user: go", "said: main asks", "user: look at it"]]},
+                forked={"alpha": [["user: go", "user: look at it"]]},
             ),
         )
     ],
@@ -123,8 +123,8 @@ TWO_PARALLEL = Scenario(
                     "beta": [["user: second half"]],
                 },
                 forked={
-                    "alpha": [["user: go", "said: main asks both", "user: first half"]],
-                    "beta": [["user: go", "said: main asks both", "user: second half"]],
+                    "alpha": [["user: go", "user: first half"]],
+                    "beta": [["user: go", "user: second half"]],
                 },
             ),
         )
@@ -176,8 +176,8 @@ SAME_TWICE = Scenario(
                 requests={"alpha": [["user: the north"], ["user: the south"]]},
                 forked={
                     "alpha": [
-                        ["user: go", "said: main asks twice", "user: the north"],
-                        ["user: go", "said: main asks twice", "user: the south"],
+                        ["user: go", "user: the north"],
+                        ["user: go", "user: the south"],
                     ]
                 },
             ),
@@ -229,13 +229,12 @@ SAME_AGAIN = Scenario(
                 requests={"alpha": [["user: the north"], ["user: the south"]]},
                 forked={
                     "alpha": [
-                        ["user: go", "said: main asks once", "user: the north"],
+                        ["user: go", "user: the north"],
                         [
                             "user: go",
                             "said: main asks once",
                             "called: alpha 'the north'",
                             "heard: alpha went up",
-                            "said: main asks again",
                             "user: the south",
                         ],
                     ]
@@ -315,6 +314,30 @@ NESTED = Scenario(
                     ],
                     "gamma": [["user: task c"]],
                 },
+                forked={
+                    "alpha": [
+                        ["user: go", "user: task a"],
+                        [
+                            "user: go",
+                            "user: task a",
+                            "said: alpha asks",
+                            "called: beta 'task b'",
+                            "heard: beta is done",
+                        ],
+                    ],
+                    "beta": [
+                        ["user: go", "user: task a", "user: task b"],
+                        [
+                            "user: go",
+                            "user: task a",
+                            "user: task b",
+                            "said: beta asks",
+                            "called: gamma 'task c'",
+                            "heard: gamma is done",
+                        ],
+                    ],
+                    "gamma": [["user: go", "user: task a", "user: task b", "user: task c"]],
+                },
             ),
         )
     ],
@@ -374,10 +397,9 @@ PLAIN_TOOL = Scenario(
                 },
                 forked={
                     "alpha": [
-                        ["user: go", "said: main asks", "user: find it"],
+                        ["user: go", "user: find it"],
                         [
                             "user: go",
-                            "said: main asks",
                             "user: find it",
                             "said: alpha looks",
                             'called: look_up {"q": "lighthouse"}',
@@ -545,7 +567,6 @@ TWO_TURNS = Scenario(
                             "heard: alpha went up",
                             "said: main is done",
                             "user: more",
-                            "said: main asks more",
                             "user: the south",
                         ]
                     ]

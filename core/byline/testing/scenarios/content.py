@@ -1,6 +1,6 @@
 """What is said, and how it streams."""
 
-from ..scenario import Agent, Call, Cost, Run, Scenario, Tool, Truth, Turn
+from byline.testing.scenario import Agent, Call, Cost, Run, Scenario, Tool, Truth, Turn
 
 __all__ = ["CONTENT"]
 

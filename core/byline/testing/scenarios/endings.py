@@ -1,6 +1,6 @@
 """How delegations end, other than well; and questions."""
 
-from ..scenario import Agent, Answer, Call, Run, Scenario, Tool, Truth, Turn
+from byline.testing.scenario import Agent, Answer, Call, Run, Scenario, Tool, Truth, Turn
 
 __all__ = ["ENDINGS"]
 

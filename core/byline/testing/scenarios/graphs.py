@@ -1,6 +1,19 @@
 """Agents that are nodes of a graph, and agents that hand over to each other."""
 
-from ..scenario import Agent, Answer, Call, Chain, Loop, Parallel, Prompt, Run, Scenario, Tool, Truth, Turn
+from byline.testing.scenario import (
+    Agent,
+    Answer,
+    Call,
+    Chain,
+    Loop,
+    Parallel,
+    Prompt,
+    Run,
+    Scenario,
+    Tool,
+    Truth,
+    Turn,
+)
 
 __all__ = ["GRAPHS"]
 
