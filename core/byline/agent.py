@@ -165,7 +165,8 @@ class Sink:
                     _log.warning("observer %r failed and is not called again", observer, exc_info=True)
                     self._observers = [other for other in self._observers if other is not observer]
                     break
-        self._channel.put(seen for event in events if (seen := self._lens.see(event)) is not None)
+        see = self._lens.see
+        self._channel.put([seen for event in events if (seen := see(event)) is not None])
 
 
 class Run:
@@ -258,6 +259,8 @@ class Run:
                 except StopAsyncIteration:
                     break
                 yield event
+                for event in channel.waiting():
+                    yield event
         finally:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"

@@ -132,7 +132,8 @@ class Attributor:
             self.dropped += 1
             return []
         self._HANDLERS[type(signal)](self, signal)
-        return self._flush()
+        out, self._out = self._out, []
+        return out
 
     def public_call(self, owner: str | None, call: str) -> str:
         """Return the public id of a tool call that the framework knows as `call`."""

@@ -18,6 +18,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -70,10 +71,11 @@ def source(
     try:
         stream = _open(name, body, headers or {}, timeout)
     except HTTPError as error:
+        error.close()
         raise ReadError(
             f"{name} answered {error.code} {error.reason}; a stream of events was expected"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, URLError) else getattr(error, "strerror", None) or error
         raise ReadError(f"cannot open {name}: {reason}") from error
     if name == "-":
@@ -164,9 +166,10 @@ def records(chunks: Iterable[bytes], *, max_record: int = MAX_RECORD) -> Iterato
         raise ReadError(
             f"the gzip data breaks off or is damaged after line {lines.number}", lines.number
         ) from error
-    except OSError as error:
+    except (OSError, HTTPException) as error:
         raise ReadError(
-            f"the input broke off after line {lines.number}: {error.strerror or error}", lines.number
+            f"the input broke off after line {lines.number}: {getattr(error, 'strerror', None) or error}",
+            lines.number,
         ) from error
 
 

@@ -35,6 +35,8 @@ __all__ = ["Lens"]
 
 _STATE: Final = frozenset({EventType.STATE_SNAPSHOT, EventType.STATE_DELTA})
 _STEPS: Final = frozenset({EventType.STEP_STARTED, EventType.STEP_FINISHED})
+_KEPT_TRACK_OF: Final = frozenset({SubagentStartedEvent, StepStartedEvent, StepFinishedEvent})
+"""What changes what is known here, also while everything is shown as it is."""
 _ENDS: Final = frozenset({EventType.SUBAGENT_FINISHED, EventType.SUBAGENT_ERROR})
 
 
@@ -66,6 +68,8 @@ class Lens:
 
     def see(self, event: BaseEvent) -> BaseEvent | None:
         """Return what the client sees of `event`: the event, a changed copy, or nothing."""
+        if not self._changed and type(event) not in _KEPT_TRACK_OF:
+            return event
         if isinstance(event, SubagentStartedEvent):
             return self._announced(event)
         if not self._changed:

@@ -179,7 +179,10 @@ async def leave_by_break(run):
     async for _ in run:
         break
     gc.collect()
-    await asyncio.sleep(0.01)
+    for _ in range(500):  # the loop's finaliser stops the run, in its own time
+        await asyncio.sleep(0.01)
+        if len(asyncio.all_tasks()) == 1:
+            break
 
 
 async def leave_by_aclose(run):

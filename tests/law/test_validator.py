@@ -31,15 +31,28 @@ def said(*events, **options):
 
 
 def start(id_, tag=None):
-    return {"type": "TEXT_MESSAGE_START", "messageId": id_, **({"subagentRunId": tag} if tag is not None else {})}
+    return {
+        "type": "TEXT_MESSAGE_START",
+        "messageId": id_,
+        **({"subagentRunId": tag} if tag is not None else {}),
+    }
 
 
 def content(id_, tag=None):
-    return {"type": "TEXT_MESSAGE_CONTENT", "messageId": id_, "delta": "x", **({"subagentRunId": tag} if tag is not None else {})}
+    return {
+        "type": "TEXT_MESSAGE_CONTENT",
+        "messageId": id_,
+        "delta": "x",
+        **({"subagentRunId": tag} if tag is not None else {}),
+    }
 
 
 def end(id_, tag=None):
-    return {"type": "TEXT_MESSAGE_END", "messageId": id_, **({"subagentRunId": tag} if tag is not None else {})}
+    return {
+        "type": "TEXT_MESSAGE_END",
+        "messageId": id_,
+        **({"subagentRunId": tag} if tag is not None else {}),
+    }
 
 
 def announced(tag, **more):
@@ -50,7 +63,15 @@ def announced(tag, **more):
 
 
 def test_a_finding_says_everything():
-    found = judged(STARTED, announced("s1"), start("m1", "s1"), content("m1", "s2"), end("m1"), {"type": "SUBAGENT_FINISHED", "subagentRunId": "s1"}, FINISHED)
+    found = judged(
+        STARTED,
+        announced("s1"),
+        start("m1", "s1"),
+        content("m1", "s2"),
+        end("m1"),
+        {"type": "SUBAGENT_FINISHED", "subagentRunId": "s1"},
+        FINISHED,
+    )
     assert found == [
         Finding(
             rule="text-owner",
@@ -89,8 +110,15 @@ def test_an_item_is_mentioned_once():
 
 
 def test_an_item_refused_by_the_schema_is_not_mentioned_again():
-    assert said(STARTED, {**start("m1"), "role": 7}, content("m1"), end("m1"), FINISHED) == [("wrong-value", 1)]
-    assert said(STARTED, {"type": "STEP_STARTED", "stepName": "a", "timestamp": "x"}, {"type": "STEP_FINISHED", "stepName": "a"}, FINISHED) == [("wrong-value", 1)]
+    assert said(STARTED, {**start("m1"), "role": 7}, content("m1"), end("m1"), FINISHED) == [
+        ("wrong-value", 1)
+    ]
+    assert said(
+        STARTED,
+        {"type": "STEP_STARTED", "stepName": "a", "timestamp": "x"},
+        {"type": "STEP_FINISHED", "stepName": "a"},
+        FINISHED,
+    ) == [("wrong-value", 1)]
     lost = {"type": "SUBAGENT_STARTED", "subagentRunId": "s1"}
     child = announced("s2", parentSubagentRunId="s1")
     closed = [{"type": "SUBAGENT_FINISHED", "subagentRunId": tag} for tag in ("s2", "s1")]
@@ -103,13 +131,18 @@ def test_what_is_stripped_leaves_the_rest_of_the_event():
         ("unknown-member", 1),
         ("text-owner", 2),
     ]
-    assert said(STARTED, extra, content("m1", "s2"), end("m1"), FINISHED) == [("unknown-member", 1), ("text-owner", 2)]
+    assert said(STARTED, extra, content("m1", "s2"), end("m1"), FINISHED) == [("unknown-member", 1)]
+    assert said(STARTED, extra, start("m2"), end("m2"), content("m1", "s2"), FINISHED) == [
+        ("unknown-member", 1)
+    ]
 
 
 def test_after_an_unreadable_record_it_is_not_known_what_was_opened():
     assert said(STARTED, b"{oops", content("m1"), end("m1"), FINISHED) == [("not-json", 1)]
     assert said(STARTED, start("m1"), b"{oops", FINISHED) == [("not-json", 2)]
-    assert said(STARTED, b"{oops", {"type": "SUBAGENT_FINISHED", "subagentRunId": "s1"}, FINISHED) == [("not-json", 1)]
+    assert said(STARTED, b"{oops", {"type": "SUBAGENT_FINISHED", "subagentRunId": "s1"}, FINISHED) == [
+        ("not-json", 1)
+    ]
     assert said(b"{oops", start("m1"), end("m1"), FINISHED) == [("not-json", 0)]
     assert said(STARTED, b"{oops") == [("not-json", 1)]
 
@@ -125,7 +158,10 @@ def test_a_stream_that_begins_in_the_middle_has_one_error():
 def test_a_failed_patch_is_said_once_and_a_snapshot_mends_it():
     delta = {"type": "STATE_DELTA", "delta": [{"op": "remove", "path": "/z"}]}
     snapshot = {"type": "STATE_SNAPSHOT", "snapshot": {"a": 1}}
-    assert said(STARTED, snapshot, delta, delta, snapshot, delta, FINISHED) == [("state-patch", 2), ("state-patch", 5)]
+    assert said(STARTED, snapshot, delta, delta, snapshot, delta, FINISHED) == [
+        ("state-patch", 2),
+        ("state-patch", 5),
+    ]
 
 
 def test_many_open_items_are_told_in_few_words():
@@ -222,7 +258,17 @@ def test_long_ids_are_told_apart_and_not_kept():
 
 
 def test_beyond_the_limit_of_open_items_the_run_is_not_followed():
-    events = (STARTED, start("m1"), start("m2"), start("m3"), content("m3"), end("m3"), end("m1"), end("m2"), FINISHED)
+    events = (
+        STARTED,
+        start("m1"),
+        start("m2"),
+        start("m3"),
+        content("m3"),
+        end("m3"),
+        end("m1"),
+        end("m2"),
+        FINISHED,
+    )
     assert said(*events, max_open=2) == [("beyond-limits", 3)]
     steps = [{"type": "STEP_STARTED", "stepName": str(number)} for number in range(4)]
     closed = [{"type": "STEP_FINISHED", "stepName": str(number)} for number in range(4)]
@@ -232,7 +278,16 @@ def test_beyond_the_limit_of_open_items_the_run_is_not_followed():
 
 def test_a_run_forgets_what_was_open_and_who_was_who():
     second = {**STARTED, "runId": "r2"}
-    events = (STARTED, announced("s1"), start("m1", "s1"), {"type": "RUN_ERROR", "message": "x"}, second, start("m2", "s1"), end("m2"), {**FINISHED, "runId": "r2"})
+    events = (
+        STARTED,
+        announced("s1"),
+        start("m1", "s1"),
+        {"type": "RUN_ERROR", "message": "x"},
+        second,
+        start("m2", "s1"),
+        end("m2"),
+        {**FINISHED, "runId": "r2"},
+    )
     assert said(*events) == []
 
 
@@ -240,3 +295,17 @@ def test_results_of_chunked_calls_need_no_end():
     chunk = {"type": "TOOL_CALL_CHUNK", "toolCallId": "c1", "toolCallName": "f", "subagentRunId": "s1"}
     result = {"type": "TOOL_CALL_RESULT", "messageId": "m1", "toolCallId": "c1", "content": "x"}
     assert said(STARTED, chunk, result, FINISHED) == []
+
+
+def test_an_empty_id_is_an_id():
+    chunk = {"type": "TEXT_MESSAGE_CHUNK", "delta": "x"}
+    assert said(STARTED, {**chunk, "messageId": ""}, chunk, {**chunk, "messageId": ""}, FINISHED) == []
+    assert said(STARTED, start("", ""), content("", ""), end(""), FINISHED) == []
+    assert said(STARTED, start("", ""), content("", "s1"), end(""), FINISHED) == [("text-owner", 2)]
+
+
+def test_long_ids_of_chunks_are_ids_too():
+    chunk = {"type": "TEXT_MESSAGE_CHUNK", "delta": "x", "messageId": "m" * 500, "subagentRunId": "s" * 500}
+    assert said(STARTED, chunk, chunk, FINISHED) == []
+    assert said(STARTED, chunk, {**chunk, "subagentRunId": "s" * 501}, FINISHED) == [("text-owner", 2)]
+    assert said(STARTED, chunk, {**chunk, "messageId": "m" * 501}, FINISHED) == []

@@ -448,6 +448,22 @@ def test_state_lives_on_and_a_patch_that_fails_changes_nothing():
     assert ledger.unannounced == ("s",)
 
 
+def test_a_thread_that_the_stream_goes_on_with():
+    known = {"id": "m1", "role": "assistant", "content": "Hello", "subagentRunId": "s", "toolCalls": []}
+    ledger = Ledger(messages=[known], state={"n": 1})
+    ledger.feed(start())
+    ledger.feed({"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/n", "value": 2}]})
+    ledger.feed({"type": "TEXT_MESSAGE_START", "messageId": "m1", "subagentRunId": "s"})
+    ledger.feed({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": " there"})
+    assert ledger.refusals == ()
+    assert ledger.state == {"n": 2}
+    assert ledger.messages == [
+        {"id": "m1", "role": "assistant", "content": "Hello there", "subagentRunId": "s"}
+    ]
+    assert [text.start for text in ledger.work("s").texts] == [Mark(-1, None)]
+    assert ledger.unannounced == ("s",)
+
+
 def test_an_activity_patch_that_fails_changes_the_metadata_only():
     ledger = fed(
         start(),

@@ -479,7 +479,6 @@ class Handler(BaseCallbackHandler):
 
     on_llm_start = on_chat_model_start  # type: ignore[assignment]  # the prompts are of no interest
 
-    @_guarded
     def on_llm_new_token(
         self,
         token: Any,
@@ -488,9 +487,16 @@ class Handler(BaseCallbackHandler):
         run_id: UUID,
         **kwargs: Any,
     ) -> None:
+        # Called per token, so guarded by hand.  It needs no lock of its own: one model run is one sequence.
         model = self._models.get(run_id)
         if model is None or model.muted:
             return
+        try:
+            self._token(model, token, chunk)
+        except Exception as fault:
+            self.sink.fault("on_llm_new_token", fault)
+
+    def _token(self, model: _Model, token: Any, chunk: GenerationChunk | ChatGenerationChunk | None) -> None:
         if not isinstance(chunk, ChatGenerationChunk):
             self._say(model, model.message, token)
             return

@@ -15,6 +15,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "demo": ("byline.cli.demo", "Run a team of scripted agents and watch who does what."),
         "check": ("byline.cli.check", "Judge streams of AG-UI events."),
+        "tree": ("byline.cli.tree", "Show who did what in a stream of AG-UI events."),
     }
 )
 """Name, module (with a command of that name), one line of help; a command is imported when it is used."""

@@ -49,7 +49,7 @@ def _text_of(report: "FileReport") -> list[str]:
         place = f"{_printable(report.file)}:{line if line is not None else 0}"
         level = click.style(finding.level, fg=_COLOURS[finding.level], bold=True)
         at = "end of stream" if finding.event is None else f"event {finding.event}"
-        pointer = f", {_printable(finding.pointer)}" if finding.pointer else ""
+        pointer = f", {_printable(_cut(finding.pointer))}" if finding.pointer else ""
         out.append(
             f"{place}: {level} {click.style(finding.rule, bold=True)}: {_printable(finding.message)} ({at}{pointer})"
         )
@@ -75,6 +75,10 @@ def _shown_lines(report: "FileReport", finding: "Finding") -> list[str]:
         for event in sorted(event for event in events if event is not None)
         if event in report.excerpts
     ]
+
+
+def _cut(text: str, limit: int = 120) -> str:
+    return text if len(text) <= limit else text[:limit] + "…"
 
 
 def _printable(text: str) -> str:

@@ -14,12 +14,13 @@ from pydantic import ValidationError
 
 from byline.cli import _reports
 from byline.events import RunAgentInput
-from byline.reading import ReadError, records, source
+from byline.reading import MAX_RECORD, ReadError, records, source
 from byline.rules import PROFILES, RULES, Profile
 from byline.validator import MAX_OPEN, Finding, Validator
 
 __all__ = ["FileReport", "check"]
 
+_TOO_LONG: Final = f"it is longer than {MAX_RECORD >> 20} MB"
 _RANK: Final = {"error": 0, "warning": 1, "info": 2}
 _NO_INPUT: Final = b'{"threadId":"byline-check","runId":"byline-check","messages":[],"tools":[],"context":[],"state":{},"forwardedProps":{},"protocolVersion":"1.0"}'
 
@@ -202,7 +203,7 @@ def _judge(report: FileReport, judge: Validator, collected: _Collected, request:
         with source(report.file, **request) as chunks, _progress(report.file) as advance:
             for record in records(chunks):
                 report.lines.append(record.line)
-                found = judge.feed(b"" if record.data is None else record.data)
+                found = judge.skip(_TOO_LONG) if record.data is None else judge.feed(record.data)
                 if found:
                     collected.add(found)
                     if remember and record.data is not None:

@@ -18,6 +18,7 @@ from byline.ledger._views import (
     StateChange,
     Step,
 )
+from byline.schema import shown
 from byline.state import Json
 
 __all__ = ["Account", "Book"]
@@ -80,9 +81,9 @@ class Book:
     def check_all_closed(self) -> None:
         """Raise `RejectedError` while something is open, as at the end of a run nothing may be."""
         for _, name in self._open_steps:
-            raise RejectedError("step-left-open", f"step {name!r} is still open")
+            raise RejectedError("step-left-open", f"step {shown(name)} is still open")
         for id_ in self._active:
-            raise RejectedError("subagent-left-open", f"subagent {id_!r} is still active")
+            raise RejectedError("subagent-left-open", f"subagent {shown(id_)} is still active")
 
     def leave_run(self, mark: Mark, status: RunStatus, **facts: Any) -> None:
         """End the run that is under way, if one is; what is still at work in it has no more to say."""
@@ -152,12 +153,12 @@ class Book:
         metadata = event.get("metadata", {})
         contract = metadata.get("byline")
         if id_ in self._active:
-            raise RejectedError("subagent-already-active", f"subagent {id_!r} is active already")
+            raise RejectedError("subagent-already-active", f"subagent {shown(id_)} is active already")
         if self._announced_in_this_run(id_):
-            raise RejectedError("subagent-id-reused", f"subagent {id_!r} has ended in this run")
+            raise RejectedError("subagent-id-reused", f"subagent {shown(id_)} has ended in this run")
         if parent is not None and not self._announced_in_this_run(parent):
             raise RejectedError(
-                "subagent-parent-unknown", f"no subagent {parent!r} was announced in this run"
+                "subagent-parent-unknown", f"no subagent {shown(parent)} was announced in this run"
             )
         account = self._account(id_)
         self._account(account.invocation.parent).children.pop(id_, None)
@@ -210,7 +211,7 @@ class Book:
         if id_ not in self._active:
             ended = self._announced_in_this_run(id_)
             rule = "subagent-already-ended" if ended else "subagent-not-announced"
-            raise RejectedError(rule, f"subagent {id_!r} is not active in this run")
+            raise RejectedError(rule, f"subagent {shown(id_)} is not active in this run")
         del self._active[id_]
         account = self._account(id_)
         segments = account.invocation.segments
@@ -222,7 +223,7 @@ class Book:
     def _step_started(self, event: Wire, mark: Mark) -> None:
         key = (event.get("subagentRunId"), event["stepName"])
         if key in self._open_steps:
-            raise RejectedError("step-already-open", f"step {key[1]!r} of this owner is open already")
+            raise RejectedError("step-already-open", f"step {shown(key[1])} of this owner is open already")
         steps = self._author(event).steps
         self._open_steps[key] = len(steps)
         steps.append(Step(name=key[1], start=mark, end=None))
@@ -232,7 +233,7 @@ class Book:
         if key not in self._open_steps:
             others = any(name == key[1] for _, name in self._open_steps)
             rule = "step-owner" if others else "step-not-open"
-            raise RejectedError(rule, f"step {key[1]!r} of this owner is not open")
+            raise RejectedError(rule, f"step {shown(key[1])} of this owner is not open")
         at, steps = self._open_steps.pop(key), self._author(event).steps
         steps[at] = replace(steps[at], end=mark)
 

@@ -22,12 +22,13 @@ said, and stays with its owner, unless the snapshot has other messages of that o
 under ids of its own, as backends do that build it from their memory.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, Final
 
 from byline import state
 from byline.chunks import Wire
 from byline.ledger._items import ABSENT, Claim, Item, Message, Place, RejectedError, ToolCall
+from byline.schema import shown
 
 __all__ = ["Conversation"]
 
@@ -57,6 +58,11 @@ class Conversation:
         self._open: dict[tuple[str, str], Item] = {}
         self.of_owner: dict[str | None, list[Message]] = {}
         """Every message that there ever was, by owner, in the order of their beginning."""
+
+    def start_from(self, messages: Iterable[Wire]) -> None:
+        """Begin with the messages of a thread that the stream goes on with."""
+        for wire in messages:
+            self._append(self._read(state.copied(wire), (-1, None)))
 
     def __iter__(self) -> Iterator[Message]:
         """Iterate over the messages in their order."""
@@ -96,8 +102,8 @@ class Conversation:
         if claim.run != self._run:
             return self._claim(event.get(_TAG))
         if self._disagrees(claim, event):
-            owners = (_who(claim.owner), _who(event[_TAG]))
-            raise RejectedError(rule, "{} is {}'s; the event is tagged as {}'s".format(what, *owners))
+            said = f"{what} belongs to {_who(claim.owner)}; the event is tagged as {_who(event[_TAG])}"
+            raise RejectedError(rule, said)
         return claim
 
     def _disagrees(self, claim: Claim, event: Wire) -> bool:
@@ -106,7 +112,7 @@ class Conversation:
     def check_all_closed(self) -> None:
         """Raise `RejectedError` while something is open, as at the end of a run nothing may be."""
         for kind, id_ in self._open:
-            raise RejectedError(f"{kind}-left-open", f"{_NOUNS[kind]} {id_!r} is still open")
+            raise RejectedError(f"{kind}-left-open", f"{_NOUNS[kind]} {shown(id_)} is still open")
 
     def open_item(self, event: Wire) -> Item | None:
         """Return the item that `event`, a START or an END, is about, if it is open."""
@@ -119,14 +125,15 @@ class Conversation:
 
     def _refuse_second_opening(self, kind: str, id_: str) -> None:
         if (kind, id_) in self._open:
-            raise RejectedError(f"{kind}-already-open", f"{_NOUNS[kind]} {id_!r} is open already")
+            raise RejectedError(f"{kind}-already-open", f"{_NOUNS[kind]} {shown(id_)} is open already")
 
     def _continued(self, kind: str, id_: str, event: Wire, rule: str = "") -> Item:
         """Return the open item that `event` continues."""
         item = self._open.get((kind, id_))
         if item is None:
-            raise RejectedError(f"{kind}-not-open", f"{_NOUNS[kind]} {id_!r} is not open")
-        item.claim = self._claimed(item.claim, event, rule or f"{kind}-owner", f"{_NOUNS[kind]} {id_!r}")
+            raise RejectedError(f"{kind}-not-open", f"{_NOUNS[kind]} {shown(id_)} is not open")
+        if _TAG in event and event[_TAG] != item.claim.owner:  # what is open was opened in this run
+            self._claimed(item.claim, event, rule or f"{kind}-owner", f"{_NOUNS[kind]} {shown(id_)}")
         if "metadata" in event:
             item.merge_metadata(event["metadata"])
         return item
@@ -147,7 +154,7 @@ class Conversation:
         elif known.role == "activity" or (_kind(known) != kind and self._disagrees(known.claim, event)):
             message = self._aside(self._mint(event, role, place))
         else:
-            claim = self._claimed(known.claim, event, f"{kind}-owner", f"message {id_!r}")
+            claim = self._claimed(known.claim, event, f"{kind}-owner", f"message {shown(id_)}")
             message = known if known.listed else self._append(self._mint(event, role, place))
             message.claim = claim
         message.end = None
@@ -198,10 +205,10 @@ class Conversation:
         id_ = event["entityId"]
         if event["subtype"] == "tool-call":
             if (call := self._calls.get(id_)) is not None:
-                self._claimed(call.claim, event, "call-owner", f"tool call {id_!r}")
+                self._claimed(call.claim, event, "call-owner", f"tool call {shown(id_)}")
                 call.extra["encryptedValue"] = event["encryptedValue"]
         elif (message := self._messages.get(id_)) is not None and message.role != "activity":
-            self._claimed(message.claim, event, "reasoning-owner", f"message {id_!r}")
+            self._claimed(message.claim, event, "reasoning-owner", f"message {shown(id_)}")
             message.fields["encryptedValue"] = event["encryptedValue"]
 
     # -- tool calls -----------------------------------------------------------------------------------------------
@@ -210,7 +217,7 @@ class Conversation:
         id_, name = event["toolCallId"], event["toolCallName"]
         known, holder = self._calls.get(id_), self._messages.get(event.get("parentMessageId", id_))
         if holder is not None and ("parentMessageId" in event or known is None):
-            self._claimed(holder.claim, event, "call-message-owner", f"message {holder.id!r}")
+            self._claimed(holder.claim, event, "call-message-owner", f"message {shown(holder.id)}")
         self._refuse_second_opening("call", id_)
         claim = None if known is None else self._reclaimed(known, holder, event)
         call = self._listed_call(id_) or self._hold_call(id_, name, self._message_for(event, place), place)
@@ -223,7 +230,7 @@ class Conversation:
 
     def _reclaimed(self, call: ToolCall, holder: Message | None, event: Wire) -> Claim:
         """Return the claim under which a call is opened again: by the tag, or else by the message it is said to be in."""
-        what = f"tool call {call.id!r}"
+        what = f"tool call {shown(call.id)}"
         if holder is not None and "parentMessageId" in event and holder.claim.run == self._run:
             return self._claimed(call.claim, {_TAG: holder.claim.owner, **event}, "call-owner", what)
         return self._claimed(call.claim, event, "call-owner", what)
@@ -286,7 +293,7 @@ class Conversation:
         message = self._listed(event["messageId"])
         if message is None or message.role != "activity":
             return
-        self._claimed(message.claim, event, "activity-owner", f"activity {message.id!r}")
+        self._claimed(message.claim, event, "activity-owner", f"activity {shown(message.id)}")
         if "metadata" in event:
             message.merge_metadata(
                 event["metadata"]
@@ -294,7 +301,7 @@ class Conversation:
         content = state.apply(message.content, event["patch"])
         if not isinstance(content, dict):
             raise RejectedError(
-                "activity-not-object", f"activity {message.id!r} would no longer be an object"
+                "activity-not-object", f"activity {shown(message.id)} would no longer be an object"
             )
         message.content = content
         message.fields["activityType"] = event["activityType"]
@@ -317,6 +324,7 @@ class Conversation:
         self._end_items(place)
 
     def _snapshot(self, event: Wire, place: Place) -> None:
+        _check_calls(event["messages"])
         snapshot = {wire["id"]: wire for wire in event["messages"]}
         kept_roles = {"activity", "reasoning"} - {wire["role"] for wire in event["messages"]}
         owners = {wire.get(_TAG) for wire in event["messages"]}
@@ -425,6 +433,17 @@ class Conversation:
     """What each event does to the messages; every other event leaves them alone."""
 
 
+def _check_calls(messages: Iterable[Wire]) -> None:
+    """Raise `RejectedError` when one call is in the messages of two owners."""
+    owners: dict[str, str | None] = {}
+    for wire in messages:
+        for call in wire.get("toolCalls", ()):
+            owner = owners.setdefault(call["id"], wire.get(_TAG))
+            if owner != wire.get(_TAG):
+                said = f"tool call {shown(call['id'])} is in messages of {_who(owner)} and of {_who(wire.get(_TAG))}"
+                raise RejectedError("call-message-owner", said)
+
+
 def _key(event: Wire) -> tuple[str, str]:
     kind = next(kind for kind, prefix in _PREFIXES.items() if event["type"].startswith(prefix))
     return kind, event["toolCallId" if kind == "call" else "messageId"]
@@ -435,4 +454,4 @@ def _kind(message: Message) -> str:
 
 
 def _who(owner: str | None) -> str:
-    return "the parent agent" if owner is None else f"subagent {owner!r}"
+    return "the parent agent" if owner is None else f"subagent {shown(owner)}"

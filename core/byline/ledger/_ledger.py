@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, Self, TypeAlias
 
-from byline import state
 from byline.chunks import ChunkError, Expander, Plan, Wire
 from byline.events import BaseEvent
 from byline.ledger._book import Account, Book
@@ -23,7 +22,8 @@ from byline.ledger._views import (
     Work,
     plain,
 )
-from byline.state import Json
+from byline.schema import shown
+from byline.state import Json, PatchError, copied
 from byline.validator._alone import read_alone
 
 __all__ = ["Ledger", "Record"]
@@ -43,7 +43,8 @@ class Ledger:
     """Reads the stream of a thread, one run or several, and knows whose everything is.
 
     Feed it records as they arrive.  All that can be read is up to date after each one, so it may be read while the
-    run goes on; what it hands out does not change afterwards.
+    run goes on; what it hands out does not change afterwards.  `messages` and `state` are what the thread had before
+    the stream, for a stream that does not say so itself in `RUN_STARTED.input`.
 
     It holds the stream to the consumer profile of the validator, whose rules it names: what a consumer must reject is
     kept as a `Refusal` and changes nothing else.  (The validator follows a stream beyond its faults and mentions an item
@@ -54,12 +55,15 @@ class Ledger:
     what was open in it abandoned ("consumers MUST treat every open invocation as abandoned").
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, messages: Iterable[Wire] = (), state: Json = None) -> None:
         self._fed = 0
         self._expander = Expander()
         self._conversation = Conversation()
         self._book = Book()
         self._refusals: list[Refusal] = []
+        self._conversation.start_from(messages)
+        if state is not None:
+            self._book.state = copied(state)
 
     @classmethod
     def read(cls, records: Iterable[Record]) -> Self:
@@ -100,7 +104,7 @@ class Ledger:
         except ChunkError as error:
             rule = f"{_CHUNKS[event['type']]}-owner" if error.kind == "owner" else f"chunk-{error.kind}"
             return Refusal(index, rule, str(error), record)
-        except state.PatchError as error:  # no reason to reject the event, which just has no effect
+        except PatchError as error:  # no reason to reject the event, which just has no effect
             self._expander.commit(plan)
             rule = "state-patch" if event["type"] == "STATE_DELTA" else "activity-patch"
             return Refusal(index, rule, str(error), record)
@@ -194,7 +198,7 @@ class Ledger:
         """
         message = self._conversation.message(id_)
         if message is None:
-            raise LookupError(f"no message {id_!r} in the {self._fed} records read")
+            raise LookupError(f"no message {shown(id_)} in the {self._fed} records read")
         return message.owner
 
     def owner_of_call(self, id_: str) -> str | None:
@@ -204,7 +208,7 @@ class Ledger:
         """
         call = self._conversation.call(id_)
         if call is None:
-            raise LookupError(f"no tool call {id_!r} in the {self._fed} records read")
+            raise LookupError(f"no tool call {shown(id_)} in the {self._fed} records read")
         return call.message.owner
 
     @property
@@ -253,14 +257,17 @@ class Ledger:
                 {**plain(branch.invocation), "depth": branch.depth, "work": plain(branch.work)}
                 for branch in self.tree()
             ],
-            "pendingInterrupts": [state.copied(interrupt) for interrupt in self._book.interrupts],
-            "refusals": plain(self.refusals),
+            "pendingInterrupts": [copied(interrupt) for interrupt in self._book.interrupts],
+            "refusals": [
+                {"event": refusal.event, "rule": refusal.rule, "message": refusal.message}
+                for refusal in self._refusals
+            ],
         }
 
     def _account(self, owner: str | None) -> Account:
         account = self._book.accounts.get(owner)
         if account is None:
-            raise LookupError(f"no invocation {owner!r} in the {self._fed} records read")
+            raise LookupError(f"no invocation {shown(owner)} in the {self._fed} records read")
         return account
 
 
@@ -272,7 +279,7 @@ def _seen(account: Account) -> Invocation:
 
 def _split(run: Run) -> list[Json]:
     return [
-        {**({} if owner is None else {"subagentRunId": owner}), **state.copied(entry)}
+        {**({} if owner is None else {"subagentRunId": owner}), **copied(entry)}
         for owner, entries in run.usage_by_owner.items()
         for entry in entries
     ]
@@ -315,7 +322,7 @@ def _call(call: ToolCall) -> Call:
         if answer is None
         else Answer(
             message=answer.id,
-            content=state.copied(answer.content),
+            content=copied(answer.content),
             owner=answer.owner,
             at=Mark(*answer.start),
         ),
@@ -328,7 +335,7 @@ def _activity(message: Message) -> Activity:
     return Activity(
         id=message.id,
         type=message.fields["activityType"],
-        content=state.copied(message.content),
+        content=copied(message.content),
         start=Mark(*message.start),
         changed=Mark(*(message.end or message.start)),
     )

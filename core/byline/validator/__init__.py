@@ -15,6 +15,7 @@ after RUN_ERROR.  An event goes through the strict reader and then to the one ha
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from pydantic_core import from_json
@@ -26,8 +27,8 @@ from byline.validator._book import REASONING, TEXT, Book, Finding
 from byline.validator._documents import Documents
 from byline.validator._invocations import Invocations
 from byline.validator._items import Calls, Messages, Spans, Steps, encrypted_value
-from byline.validator._lanes import Lanes
-from byline.validator._malformed import judge, remainder
+from byline.validator._lanes import CLOSES, Lanes
+from byline.validator._malformed import judge, mute, remainder
 from byline.validator._runs import Runs
 
 __all__ = ["MAX_OPEN", "Finding", "Validator"]
@@ -108,18 +109,18 @@ class Validator:
             "TEXT_MESSAGE_START": text.start,
             "TEXT_MESSAGE_CONTENT": text.carry_on,
             "TEXT_MESSAGE_END": text.end,
-            "TEXT_MESSAGE_CHUNK": lanes.text,
+            "TEXT_MESSAGE_CHUNK": partial(lanes.chunk, text),
             "REASONING_START": spans.start,
             "REASONING_END": spans.end,
             "REASONING_MESSAGE_START": reasoning.start,
             "REASONING_MESSAGE_CONTENT": reasoning.carry_on,
             "REASONING_MESSAGE_END": reasoning.end,
-            "REASONING_MESSAGE_CHUNK": lanes.reasoning,
-            "REASONING_ENCRYPTED_VALUE": lambda event: encrypted_value(book, event),
+            "REASONING_MESSAGE_CHUNK": partial(lanes.chunk, reasoning),
+            "REASONING_ENCRYPTED_VALUE": partial(encrypted_value, book),
             "TOOL_CALL_START": calls.start,
             "TOOL_CALL_ARGS": calls.carry_on,
             "TOOL_CALL_END": calls.end,
-            "TOOL_CALL_CHUNK": lanes.call,
+            "TOOL_CALL_CHUNK": partial(lanes.chunk, calls),
             "TOOL_CALL_RESULT": calls.result,
             "STEP_STARTED": steps.start,
             "STEP_FINISHED": steps.finish,
@@ -164,7 +165,7 @@ class Validator:
         except (ValueError, TypeError, LookupError):  # not bytes or str, no JSON, no object, no such type
             good = False
         if good:
-            if self._lanes:
+            if self._lanes and type_ in CLOSES:
                 self._before(known)
             self._table[type_](known)
         else:
@@ -173,6 +174,14 @@ class Validator:
             found, book.findings = book.findings, []
             return found
         return []
+
+    def skip(self, why: str) -> list[Finding]:
+        """Count a record that was not read, for the reason `why`, and return what is to be said about that."""
+        book = self._book
+        book.index += 1
+        self._unreadable(why, limit=True)
+        found, book.findings = book.findings, []
+        return found
 
     def finish(self) -> list[Finding]:
         """Judge the end of the stream: a run that has not ended has broken off."""
@@ -191,18 +200,23 @@ class Validator:
         try:
             document = parse(event if isinstance(event, bytes | str) else wire(event))
         except UnreadableError as error:
-            book.report("beyond-limits" if error.limit else "not-json", f"the record cannot be read: {error}")
-            book.lose()
+            self._unreadable(str(error), limit=error.limit)
             return
         found = problems(document)
         quiet = judge(book, document, found)
         kept = remainder(book, document, found)
         if kept is None:
             return
-        if self._lanes:
+        if self._lanes and kept["type"] in CLOSES:
             self._before(kept)
+        if quiet:
+            mute(book, kept)
         book.quiet = quiet
         self._table[kept["type"]](kept)
         book.quiet = False
         if quiet and kept["type"] == "RUN_STARTED":
             book.muted.add(("run",))  # its ids may be ours and not the stream's
+
+    def _unreadable(self, why: str, *, limit: bool) -> None:
+        self._book.report("beyond-limits" if limit else "not-json", f"the record cannot be read: {why}")
+        self._book.lose()

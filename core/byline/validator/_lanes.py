@@ -7,7 +7,7 @@ module only decides which item a chunk belongs to.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from byline.schema import WireEvent, shown
 from byline.validator._book import TAG, Book, key_of, named
@@ -42,6 +42,7 @@ _ABSENT: Final = {"role": "assistant"}
 
 @dataclass(slots=True)
 class _Lane:
+    tag: str | None
     family: Streamed
     key: str
     index: int
@@ -59,39 +60,33 @@ class Lanes:
         self.open: dict[str | None, _Lane] = {}
         self.of_kind: dict[str, dict[str | None, _Lane]] = {prefix: {} for prefix in families}
 
-    def text(self, event: WireEvent) -> None:
-        """Judge TEXT_MESSAGE_CHUNK."""
-        self._chunk(self.families["text"], event)
-
-    def reasoning(self, event: WireEvent) -> None:
-        """Judge REASONING_MESSAGE_CHUNK."""
-        self._chunk(self.families["reasoning"], event)
-
-    def call(self, event: WireEvent) -> None:
-        """Judge TOOL_CALL_CHUNK."""
-        self._chunk(self.families["call"], event)
-
-    def _chunk(self, family: Streamed, event: WireEvent) -> None:
-        id_, tag = event.get(family.id), event.get(TAG)
-        if id_ is None:
-            lane = self._lane_without_id(family, event)
-        else:
-            lane = self._lane_with_id(family, event, key_of(id_))
-            if lane is not None and tag is not None and tag != family.open[lane.key][0]:
-                family.carry_on(event)  # says who disagrees
-        if lane is None:
-            return
-        for member in _MEMBERS[family.prefix]:
+    def chunk(self, family: Streamed, event: WireEvent) -> None:
+        """Judge a `*_CHUNK` event of a family."""
+        id_: Any = event.get(family.id)  # None names no item
+        item = family.open.get(id_)
+        lane = None if item is None else self.open.get(item[0])
+        if lane is None or lane.key != id_ or lane.family is not family:
+            lane = self._find(family, event)
+            if lane is None:
+                return
+        elif TAG in event and event[TAG] != lane.tag:
+            family.carry_on(event)  # says who disagrees
+        for member in lane.said:
             if member in event:
                 self._compare(lane, member, event)
 
-    def _lane_with_id(self, family: Streamed, event: WireEvent, key: str) -> _Lane | None:
-        """Return the lane that assembles the item a chunk names; without one the chunk opens the item."""
+    def _find(self, family: Streamed, event: WireEvent) -> _Lane | None:
+        """Return the lane of a chunk that does not plainly name its item; `None` when the chunk opens one."""
+        if family.id not in event:
+            return self._lane_without_id(family, event)
+        key = key_of(event[family.id])
         item = family.open.get(key)
         lane = None if item is None else self.open.get(item[0])
         if lane is None or lane.family is not family or lane.key != key:
             self._opens(family, event, explicit=item)
             return None
+        if TAG in event:
+            family.carry_on(event)
         return lane
 
     def _lane_without_id(self, family: Streamed, event: WireEvent) -> _Lane | None:
@@ -140,7 +135,7 @@ class Lanes:
             tag = family.open[key][0]
             self._close(tag)
             family.chunked.add(key)
-            self.open[tag] = self.of_kind[family.prefix][tag] = _Lane(family, key, book.index, said)
+            self.open[tag] = self.of_kind[family.prefix][tag] = _Lane(tag, family, key, book.index, said)
 
     def _compare(self, lane: _Lane, member: str, event: WireEvent) -> None:
         old, new = lane.said[member], event[member]
@@ -164,11 +159,10 @@ class Lanes:
 
     def before(self, event: WireEvent) -> None:
         """Close what `event`, which is no chunk, brings to its end."""
-        closes = CLOSES.get(event["type"])
-        if closes == "every lane":
+        if CLOSES[event["type"]] == "every lane":
             for tag in list(self.open):
                 self._close(tag)
-        elif closes:
+        else:
             self._close(self._lane_of(event))
 
     def _lane_of(self, event: WireEvent) -> str | None:

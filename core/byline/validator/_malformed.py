@@ -11,14 +11,15 @@ from typing import Any, Final
 from byline.schema import Problem, WireEvent, problems, without
 from byline.validator._book import ACTIVITY, TAG, UNKNOWN, Book, key_of, packed
 
-__all__ = ["judge", "remainder"]
+__all__ = ["judge", "mute", "remainder"]
 
 _ROUNDS: Final = 20
 _STRIPPED: Final = {"unknown": 0, "null": 0, "variant": 1}
 """What can be left out of an event: a member, or (one step up) the object whose tag is not known."""
 
-_RUN_EVENTS = frozenset({"RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"})
-_ITEMS = (
+_HARMLESS: Final = frozenset({"RAW", "CUSTOM"})
+_RUN_EVENTS: Final = frozenset({"RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"})
+_ITEMS: Final = (
     ("TEXT_MESSAGE_", "messageId", "text"),
     ("REASONING_MESSAGE_", "messageId", "reasoning"),
     ("REASONING_", "messageId", "span"),
@@ -96,7 +97,7 @@ def remainder(book: Book, document: Any, found: Sequence[Problem]) -> WireEvent 
         left = problems(kept)
     if document["type"] in _RUN_EVENTS:
         return _boundary(book, document)
-    _mute(book, document)
+    _refuse(book, document)
     return None
 
 
@@ -109,45 +110,46 @@ def _boundary(book: Book, document: WireEvent) -> WireEvent:
     return kept
 
 
-def _mute(book: Book, document: WireEvent) -> None:
-    """Say nothing more about the item that a refused event is about; where that is unknown, note a gap."""
+def mute(book: Book, document: WireEvent) -> bool:
+    """Say nothing more about the item that a refused event is about; return whether it names one."""
+    about = _item(document)
+    if about is not None:
+        book.muted.add(about)
+    return about is not None
+
+
+def _item(document: WireEvent) -> tuple[str | None, ...] | None:
+    """Return the item that an event is about, as findings are `about` it, if its members say so."""
+    type_, tag = document["type"], document.get(TAG)
+    if type_.startswith("SUBAGENT_"):
+        return ("subagent", key_of(tag)) if isinstance(tag, str) else None
+    if type_.startswith("STEP_"):
+        name = document.get("stepName")
+        if not isinstance(name, str) or not isinstance(tag, str | None):
+            return None
+        return ("step", tag if tag is None else key_of(tag), key_of(name))
+    for prefix, member, kind in _ITEMS:
+        if type_.startswith(prefix):
+            id_ = document.get(member)
+            return (kind, key_of(id_)) if isinstance(id_, str) else None
+    return None
+
+
+def _refuse(book: Book, document: WireEvent) -> None:
+    """Drop an event, and forget what it may have changed."""
     type_ = document["type"]
     if type_.startswith("STATE_"):
         book.state = UNKNOWN
+    elif not mute(book, document):
+        if type_ not in _HARMLESS:
+            book.lose()
     elif type_.startswith("SUBAGENT_"):
-        _mute_invocation(book, type_, document.get(TAG))
-    elif type_.startswith("STEP_"):
-        name, tag = document.get("stepName"), document.get(TAG)
-        if isinstance(name, str) and (tag is None or isinstance(tag, str)):
-            book.muted.add(("step", None if tag is None else key_of(tag), key_of(name)))
-        else:
-            book.lose()
-    else:
-        family = next((row for row in _ITEMS if type_.startswith(row[0])), None)
-        if family is not None:
-            _mute_item(book, family[2], document.get(family[1]))
-        elif type_ == "MESSAGES_SNAPSHOT":
-            book.lose()
-
-
-def _mute_invocation(book: Book, type_: str, tag: object) -> None:
-    if not isinstance(tag, str):
-        book.lose()
-        return
-    known = book.owner(tag)
-    book.muted.add(("subagent", known.tag))
-    if type_ == "SUBAGENT_STARTED":
-        known.announced = book.index
-    elif known.announced is not None:
-        known.ended, known.how = book.index, "closed"
-
-
-def _mute_item(book: Book, kind: str, id_: object) -> None:
-    if not isinstance(id_, str):
-        book.lose()
-        return
-    key = key_of(id_)
-    book.muted.add((kind, key))
-    if kind == "activity":
+        known = book.owner(document[TAG])
+        if type_ == "SUBAGENT_STARTED":
+            known.announced = book.index
+        elif known.announced is not None:
+            known.ended, known.how = book.index, "closed"
+    elif type_.startswith("ACTIVITY_"):
+        key = key_of(document["messageId"])
         book.activities[key] = UNKNOWN
         book.messages.setdefault(key, packed(book.index, 0, ACTIVITY))
