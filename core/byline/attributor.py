@@ -207,9 +207,13 @@ class Attributor:
         owner = signal.owner
         parent = self._root if signal.parent == owner else self._lane(signal.parent)
         spawned = signal.spawned_by
-        if spawned is not None and spawned.owner == owner:
-            spawned = None
-        call = None if spawned is None else self._call_of(*spawned)
+        call: ToolCall | None = None
+        call_id: str | None = None
+        if isinstance(spawned, str):
+            call_id = clean_text(spawned)
+        elif spawned is not None and spawned.owner != owner:
+            call = self._call_of(*spawned)
+            call_id = call.id
         wanted = signal.id if signal.id is not None else owner
         tag = self._tags.claim(wanted)
         lane = self._lanes[owner] = Lane(tag, parent)
@@ -221,7 +225,7 @@ class Attributor:
                 name=clean_text(signal.name),
                 description=None if signal.description is None else clean_text(signal.description),
                 parent_subagent_run_id=parent.id,
-                parent_tool_call_id=None if call is None else call.id,
+                parent_tool_call_id=call_id,
                 parent_message_id=None if call is None else call.message,
                 metadata=byline(signal.metadata),
                 timestamp=self._now(),

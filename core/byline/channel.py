@@ -1,8 +1,8 @@
 """The pump between a framework and one consumer.
 
 A framework reports from callbacks, some of them in worker threads; a consumer reads from one event loop.  Between
-them stands one lock, one deque and at most one future per side: the consumer's while it waits for something to
-read, the pump's while it waits for the consumer to catch up (`drained`).  An `asyncio.Queue` would cost a task
+them stands one lock, one deque and a future for who waits: the consumer's for something to read, and one for
+everybody who waits for the consumer to catch up (`drained`).  An `asyncio.Queue` would cost a task
 switch per item and is not safe to feed from a thread.
 """
 
@@ -28,7 +28,7 @@ class Channel(Generic[T]):
         self._loop: Final = asyncio.get_running_loop()
         self._thread: Final = threading.get_ident()
         self._reader: asyncio.Future[None] | None = None
-        self._writer: asyncio.Future[None] | None = None
+        self._writers: Final[list[asyncio.Future[None]]] = []
 
     def put(self, items: Iterable[T]) -> None:
         """Add `items`, from any thread; dropped after `close`."""
@@ -49,8 +49,7 @@ class Channel(Generic[T]):
         while True:
             if self._items:
                 return self._items.popleft()
-            if self._writer is not None and not self._writer.done():
-                self._writer.set_result(None)
+            self._release()
             with self.lock:
                 if self._items:
                     continue
@@ -68,21 +67,26 @@ class Channel(Generic[T]):
             yield self._items.popleft()
 
     async def drained(self) -> None:
-        """Wait until the consumer has read all there is and asks for more: the two go in lock-step."""
+        """Wait until the consumer has read all there is and asks for more: the two go in lock-step.
+
+        Several may wait at once: agents that run side by side each hold their next step back.
+        """
         if self.closed or (self._reader is not None and not self._items):
             return
-        self._writer = self._loop.create_future()
-        try:
-            await self._writer
-        finally:
-            self._writer = None
+        writer = self._loop.create_future()
+        self._writers.append(writer)
+        await writer
 
     def abandon(self) -> None:
         """The consumer has gone: forget what it did not read and let nobody wait for it."""
         self.close()
         self._items.clear()
-        if self._writer is not None and not self._writer.done():
-            self._writer.set_result(None)
+        self._release()
+
+    def _release(self) -> None:
+        for writer in self._writers:
+            _set(writer)
+        self._writers.clear()
 
     def _wake_reader(self) -> None:
         reader = self._reader

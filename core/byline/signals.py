@@ -79,7 +79,8 @@ class Opened(NamedTuple):
     id: str | None = None
     """The `subagentRunId` to give it; the key itself where the framework has nothing more lasting."""
     parent: str | None = None
-    spawned_by: CallRef | None = None
+    spawned_by: CallRef | str | None = None
+    """The call that spawned it; a text is the public id of one that an earlier run reported."""
     description: str | None = None
     metadata: Mapping[str, Any] | None = None
     """Goes to `SUBAGENT_STARTED.metadata["byline"]`: the contract and the ids of traces."""

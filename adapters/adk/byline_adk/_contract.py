@@ -1,0 +1,51 @@
+"""The contract of a delegation, from the agent that really ran and the way it was called."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from byline.delegation import MODES, Contract
+
+from ._compat import can
+from ._identity import Invocation, Kind
+
+__all__ = ["contract", "describe"]
+
+_AGENT_TOOL: Final = Contract(
+    "adk",
+    "agent_tool",
+    context="isolated",
+    interaction="none",
+    approvals=False,
+    returns="automatic",
+    concurrency="parallel",
+)
+"""An AgentTool runs its agent in a session of its own, which cannot wait for anybody."""
+
+_WORKFLOW_TOOL: Final = Contract("adk", "workflow_tool", context="isolated", returns="automatic")
+_WORKFLOW_AGENT: Final = Contract("adk", "workflow_agent", context="shared", returns="onward")
+"""A sub-agent of Sequential, Parallel, Loop or a custom agent."""
+
+
+def contract(one: Invocation) -> Contract:
+    """Return what is known of how `one` was delegated to."""
+    mode = getattr(one.agent, "mode", None)
+    if one.kind is Kind.CALL and one.course != (one.call.course if one.call else one.course):
+        return _AGENT_TOOL
+    if one.kind is Kind.CHAT:
+        # An agent without modes (a Sequential, a custom one) can be transferred to, but does not talk with the user.
+        return MODES["adk", "chat"] if hasattr(one.agent, "mode") else replace(_WORKFLOW_AGENT, returns=None)
+    if one.kind in (Kind.TASK, Kind.CALL, Kind.NODE) and mode in ("task", "single_turn"):
+        known = MODES["adk", mode]
+        if mode == "task" and not can("nested_task"):
+            known = replace(known, leaf=True)
+        if mode == "single_turn":
+            known = replace(known, approvals=can("approval"))
+        return replace(known, returns="onward", concurrency=None) if one.kind is Kind.NODE else known
+    if one.kind is Kind.CALL:
+        return Contract("adk", mode, returns="automatic") if hasattr(one.agent, "mode") else _WORKFLOW_TOOL
+    return _WORKFLOW_AGENT if one.kind is Kind.PART else Contract("adk", mode, returns="onward")
+
+
+def describe(one: Invocation) -> dict[str, Any]:
+    """Return `metadata["byline"]` of an invocation: its contract, and the ADK invocation id its traces carry."""
+    return {**contract(one).metadata(), "invocationId": one.course}

@@ -1,0 +1,67 @@
+"""The entry point: recognises a target by the module of its type, and imports the adapter only then."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from byline.hooks import Demo, Plugins, hookimpl
+
+if TYPE_CHECKING:
+    from byline.agent import Adapter, Bound
+
+__all__ = ["AdkAdapter", "byline_adapters", "byline_demos"]
+
+_TAKEN: Final = frozenset({
+    ("google.adk.runners", "Runner"),
+    ("google.adk.apps.app", "App"),
+    ("google.adk.agents.base_agent", "BaseAgent"),
+    ("google.adk.workflow._base_node", "BaseNode"),
+})
+
+
+class AdkAdapter:
+    """Takes a `Runner`, an `App`, a root agent or a `Workflow`."""
+
+    name = "adk"
+    extra = "adk"
+    requires: Sequence[str] = ("google.adk",)
+
+    def takes(self, target: object) -> bool:
+        """Return whether `target` is one of ADK's; any of its base classes tells."""
+        return any((base.__module__, base.__name__) in _TAKEN for base in type(target).__mro__)
+
+    def hint(self, target: object) -> str | None:
+        """Say what is missing when `target` is nearly an agent."""
+        if isinstance(target, type) and any(
+            (base.__module__, base.__name__) in _TAKEN for base in target.__mro__
+        ):
+            return f"a class was given: attribute an instance of {target.__name__}"
+        if type(target).__name__ == "module" and hasattr(target, "root_agent"):
+            return "a module was given: attribute(module.root_agent)"
+        return None
+
+    def bind(self, target: Any, plugins: Plugins, **options: Any) -> "Bound":
+        """Take hold of a target; options: `user_id`, `run_config`."""
+        from ._session import bind
+
+        return bind(target, plugins, **options)
+
+
+@hookimpl
+def byline_adapters() -> "Sequence[Adapter]":
+    """Bring the ADK adapter."""
+    return [AdkAdapter()]
+
+
+@hookimpl
+def byline_demos() -> Sequence[Demo]:
+    """Bring the ADK demo."""
+    import importlib.util
+
+    try:
+        if importlib.util.find_spec("google.adk") is None:
+            return []
+    except ModuleNotFoundError:  # no package google at all
+        return []
+    from ._demo import demo
+
+    return [demo()]

@@ -1,0 +1,604 @@
+"""One run under observation: callbacks and events in, signals out.
+
+Callbacks say who begins and who called whom; events say what happened, in the order of the stream.  Partial events
+do not wait for their consumer, so a callback may come before words that were said before it: nothing is closed by a
+callback as long as something of it is still on its way (`_settle`).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from byline import signals as s
+from byline.agent import Sink
+from byline.attributor import INTERRUPT_LOST
+from byline.hooks import Invocation as Described
+from byline.plain import plain
+
+from . import _content as content
+from ._compat import can
+from ._contract import describe
+from ._identity import HERE, SPAWN, Book, Invocation, Kind, Spawn, ToolUse, depth_first, is_placeholder
+
+__all__ = ["STAMP", "Watch"]
+
+STAMP: Final = "byline"
+"""The key in `custom_metadata` that says whose a model run is, where its events do not share their `actions`."""
+
+_ABORTED: Final = "INVOCATION_ABORTED"
+_LOST: Final = "its question was swallowed by the caller, which went on without an answer"
+_HIDDEN_FAILURE: Final = "Error running sub-agent: "
+
+
+class _Said:
+    """What was streamed of one answer of one model."""
+
+    __slots__ = ("arguments", "text", "thought")
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.thought: list[str] = []
+        self.arguments: dict[str, content.StreamedArguments] = {}
+
+
+class Watch:
+    """The signals of one run.
+
+    `state` is the session's state, as the client may not know it yet; `known` is what it does know.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        book: Book,
+        *,
+        state: Mapping[str, Any],
+        known: Any = None,
+        client_tools: Iterable[str] = (),
+    ) -> None:
+        self.sink: Final = sink
+        self.book: Final = book
+        self.result: Any = s.ABSENT
+        self._say: Final[Callable[[s.Signal], None]] = sink.report
+        self._frames: Final[dict[int, tuple[Any, Invocation]]] = {}
+        self._speakers: Final[dict[int, tuple[Any, Invocation]]] = {}
+        self._voices: Final[dict[Invocation, int]] = {}
+        self._stamped: Final[dict[str, Invocation]] = {}
+        self._by_key: Final[dict[str, Invocation]] = {}
+        self._streams: Final[dict[str, _Said]] = {}
+        self._spawns: Final[dict[ToolUse, Spawn]] = {}
+        self._asked: Final[dict[str, tuple[Invocation, Any, ToolUse | None]]] = {}
+        self._pending: Final[dict[str, Any]] = {}
+        self._forwarded: Final[dict[str, Any]] = {}
+        self._state: Final[dict[str, Any]] = plain(_kept(state))
+        self._state_known = False
+        self._error: tuple[str, str | None] | None = None
+        self._aborted = False
+        self._outside: Final[set[Invocation]] = set()
+        self._client_tools: Final = frozenset(client_tools)
+        self._stamps: Final = not can("shared_actions")
+        if self._state and self._state != (plain(known) or {}):
+            self._state_known = True
+            self._say(s.StateIs(None, dict(self._state)))
+
+    # ---------------------------------------------------------------- callbacks
+
+    def begin_agent(self, agent: Any, ctx: Any) -> None:
+        """Note that an agent begins, or goes on after a delegation."""
+        frame = ctx._invocation_context  # noqa: SLF001 - one object per run of an agent; nothing public is
+        path = getattr(ctx, "node_path", None) or ""
+        one = self.book.enter(agent, frame.branch, path, frame.invocation_id)
+        self._frames[id(frame)] = (frame, one)
+        if one.id is not None:
+            self._open(one)
+
+    def end_agent(self, ctx: Any) -> None:
+        """Note that an agent has nothing more to do: it is over, asked something, or was cut off."""
+        one = self._frame(ctx)
+        task = asyncio.current_task()
+        if one is None or (task is not None and task.cancelling()):
+            return
+        one.left = True
+        if one.kind in (Kind.NODE, Kind.PART) and _mode(one) != "task" and not self._waits(one):
+            one.done = True
+            self._settle(one)
+
+    def fail_agent(self, ctx: Any, error: BaseException) -> None:
+        """Remember why an agent failed; its last words may still be on their way."""
+        one = self._frame(ctx)
+        if one is not None and one.kind is not Kind.ROOT and one.failure is None:
+            one.failure = (str(error) or type(error).__name__, type(error).__name__)
+
+    def ask_model(self, ctx: Any, model: str | None) -> None:
+        """Note who asks a model: what it answers is his."""
+        one = self._frame(ctx) or HERE.get()
+        if one is None:
+            return
+        one.speaking = True
+        one.model = model
+        actions = ctx._event_actions  # noqa: SLF001 - the answer's events carry this very object
+        self._speakers.pop(self._voices.get(one, 0), None)
+        self._voices[one] = id(actions)
+        self._speakers[id(actions)] = (actions, one)
+
+    def stamp(self, ctx: Any, response: Any) -> None:
+        """Write on an answer whose it is, where its events do not share their actions."""
+        one = self._frame(ctx) or HERE.get()
+        if one is not None:
+            key = one.key or ""
+            self._by_key[key] = one
+            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: key}
+
+    def unstamp(self, event: Any) -> None:
+        """Take the stamp off again before the event is stored."""
+        metadata = event.custom_metadata
+        if metadata and STAMP in metadata:
+            rest = {key: value for key, value in metadata.items() if key != STAMP}
+            self._stamped[event.id] = self._by_key[metadata[STAMP]]
+            event.custom_metadata = rest or None
+
+    def begin_tool(self, tool: Any, ctx: Any) -> None:
+        """Note that a call is at work: the agent that begins inside was spawned by it."""
+        owner = self._frame(ctx)
+        use = self.book.use(ctx.function_call_id, owner)
+        if use is None:
+            return
+        spawn = self._spawns[use] = Spawn(use)
+        SPAWN.set(spawn)
+        if type(tool).__name__ == "NodeTool":  # a workflow: no callback of its own will say that it began
+            spawn.taken = True
+            one = self.book.spawned_by(use, Kind.CALL, tool.name)
+            one.branch = f"{tool.name}@{use.id}"
+            if use.owner.branch:
+                one.branch = f"{use.owner.branch}.{one.branch}"
+            if use.owner.path:
+                one.path = f"{use.owner.path}/{tool.name}@{use.id}"
+            HERE.set(one)
+            self._open(one)
+
+    def end_tool(self, ctx: Any, result: Any) -> None:
+        """Note that a call is answered, and with it whom it spawned."""
+        use = self.book.use(ctx.function_call_id, self._frame(ctx))
+        spawn = self._spawns.pop(use, None) if use is not None else None
+        if use is None or spawn is None:
+            return
+        spawn.taken = True
+        self._returned(use, result)
+
+    def fail_tool(self, ctx: Any, error: BaseException) -> None:
+        """Note that a call failed, and with it whom it spawned."""
+        use = self.book.use(ctx.function_call_id, self._frame(ctx))
+        spawn = self._spawns.pop(use, None) if use is not None else None
+        if use is None or spawn is None or isinstance(error, asyncio.CancelledError):
+            return
+        spawn.taken = True
+        one = use.spawned
+        if one is not None and one.opened and one.failure is None:
+            one.failure = (str(error) or type(error).__name__, type(error).__name__)
+
+    def is_inside(self, course: str) -> bool:
+        """Return whether events of this ADK invocation are those of an AgentTool's own runner."""
+        return self.book.courses.get(course, self.book.root) is not self.book.root
+
+    def answer(self, id_: str, response: Any, *, show: bool = True) -> None:
+        """Take an answer that this run brings to a call of an earlier one.
+
+        ADK shows no event for it: with `show` its result is written here, under who made the call.
+        """
+        use = self.book.use(id_)
+        if use is None:
+            return
+        use.answered = True
+        for one in use.owner.up():
+            if one.kind is not Kind.ROOT:
+                self.book.resumed[one.name] = one
+        if show and not _is_plumbing(use.owner, use.name):
+            self._open(use.owner)
+            self._say(s.Result(use.owner.key, use.id, content.result(response)))
+
+    # ------------------------------------------------------------------- events
+
+    def event(self, event: Any, *, stored: bool = True) -> None:
+        """Take an event of the run, in the order of the stream; `stored` unless it is an AgentTool's inner one."""
+        if event.partial:
+            self._partial(event)
+            return
+        self._whole(event, stored=stored)
+
+    def _speaker(self, event: Any) -> Invocation | None:
+        """Return whose model said it; `None` for what no model said."""
+        if self._stamps:
+            return self._stamped.get(event.id)
+        known = self._speakers.get(id(event.actions))
+        return None if known is None else known[1]
+
+    def _owner(self, event: Any) -> Invocation:
+        owner = self._speaker(event)
+        if owner is None:
+            owner = self.book.owner(event)
+        if not owner.opened:
+            self._open(owner, event)
+        return owner
+
+    def _partial(self, event: Any) -> None:
+        said = event.content
+        if not said or not said.parts:
+            return
+        owner = self._owner(event)
+        key, run = owner.key, event.id
+        stream = self._streams.get(run)
+        if stream is None:
+            stream = self._streams[run] = _Said()
+        for part in said.parts:
+            text = part.text
+            if text:
+                if part.thought:
+                    stream.thought.append(text)
+                    self._say(s.Reasoning(key, run, text))
+                else:
+                    stream.text.append(text)
+                    self._say(s.Text(key, run, text))
+            elif part.function_call is not None:
+                self._call_fragment(owner, run, stream, part.function_call)
+
+    def _call_fragment(self, owner: Invocation, run: str, stream: _Said, call: Any) -> None:
+        # Only the first fragment has the name; one without an id belongs to the call that was named last.
+        id_ = call.id or next(reversed(stream.arguments), None)
+        if call.name and call.id and call.id not in stream.arguments and not _is_plumbing(owner, call.name):
+            stream.arguments[call.id] = content.StreamedArguments()
+            self._say(s.Call(owner.key, run, call.id, call.name))
+        arguments = stream.arguments.get(id_ or "")
+        if arguments is None or id_ is None:
+            return
+        for fragment in call.partial_args or ():
+            if text := arguments.feed(fragment):
+                self._say(s.Arguments(owner.key, run, id_, text))
+
+    def _whole(self, event: Any, *, stored: bool) -> None:
+        speaker = self._speaker(event)
+        self._stamped.pop(event.id, None)
+        failed = bool(event.error_code) and not event.content
+        if event.error_code == _ABORTED:
+            self._aborted = True
+        responses = event.get_function_responses()
+        if event.author == "user" and not responses:
+            return  # what the user said, or was made to say
+        owner = speaker or (self._answered(event, responses) if responses else None) or self.book.owner(event)
+        if not owner.opened:
+            self._open(owner, event)
+        if event.content and event.content.parts and event.author != "user":
+            self._parts(owner, event, stored=stored)
+        for response in responses:
+            self._response(owner, event, response)
+        self._around(owner, event)
+        if speaker is not None:
+            speaker.speaking = False
+            if speaker is self.book.root:
+                self._error = None
+            self._settle(speaker)
+        if failed and not self._aborted:
+            self._error_event(owner, event, speaker)
+        if event.actions.transfer_to_agent:
+            self._hand_off(owner, event, responses)
+        if event.output is not None:
+            self._output(owner, event)
+        if owner is not self.book.root and owner.kind is not Kind.ROOT:
+            self._settle(owner)
+
+    def _parts(self, owner: Invocation, event: Any, *, stored: bool) -> None:
+        stream = self._streams.pop(event.id, None) or _Said()
+        key, run = owner.key, event.id
+        parts = event.content.parts
+        thought = "".join(part.text for part in parts if part.text and part.thought)
+        text = "".join(part.text for part in parts if part.text and not part.thought)
+        # Something between the model and here may have replaced the answer: then it is another message.
+        run_of_text = run if text == "".join(stream.text) or not stream.text else f"{run}#2"
+        long_running = event.long_running_tool_ids or ()
+        for part in parts:
+            if part.text and part.thought:
+                if thought != "".join(stream.thought):
+                    self._say(s.Reasoning(key, run, part.text))
+            elif part.text:
+                if text != "".join(stream.text):
+                    self._say(s.Text(key, run_of_text, part.text))
+            elif part.function_call is not None:
+                self._call(owner, event, part.function_call, stream, long_running, stored=stored)
+            elif part.executable_code is not None or part.code_execution_result is not None:
+                self._code(owner, run, part)
+        for late in {run, run_of_text}:
+            self._say(s.ModelOver(key, late))
+
+    def _call(
+        self,
+        owner: Invocation,
+        event: Any,
+        call: Any,
+        stream: _Said,
+        long_running: Any,
+        *,
+        stored: bool,
+    ) -> None:
+        use = self.book.note_use(
+            owner, call, event.invocation_id, stored=stored, long_running=call.id in long_running
+        )
+        if not _is_plumbing(owner, use.name):
+            self._say(s.Call(owner.key, event.id, call.id, use.name))
+            arguments = stream.arguments.get(call.id)
+            rest = content.to_json(use.args) if arguments is None else arguments.rest(use.args)
+            self._say(s.Arguments(owner.key, event.id, call.id, rest))
+        if call.id in long_running and use.name in self._client_tools:
+            self._outside.add(owner)
+        elif call.id in long_running:
+            waits = None
+            if use.name == content.CONFIRMATION:
+                original = (use.args.get("originalFunctionCall") or {}).get("id")
+                waits = self.book.use(original, owner)
+                if waits is not None:
+                    waits.answered = False
+            self._asked[call.id] = (owner, call, waits)
+
+    def _code(self, owner: Invocation, run: str, part: Any) -> None:
+        kind, value = (
+            ("code", part.executable_code)
+            if part.executable_code is not None
+            else ("code_result", part.code_execution_result)
+        )
+        self._say(s.Custom(owner.key, f"adk.{kind}", value.model_dump(mode="json", exclude_none=True)))
+
+    # ------------------------------------------------------------------ answers
+
+    def _answered(self, event: Any, responses: list[Any]) -> Invocation | None:
+        """Return whose calls the responses answer."""
+        for response in responses:
+            use = self.book.use(response.id, event)
+            if use is not None:
+                return use.owner
+        return None
+
+    def _response(self, owner: Invocation, event: Any, response: Any) -> None:
+        use = self.book.use(response.id, event)
+        name = response.name or (use.name if use is not None else "")
+        if is_placeholder(event, response):
+            return
+        if use is not None and use.long_running and event.author != "user" and response.id in self._asked:
+            self._pending[response.id] = response.response  # what a long-running tool returned in the meantime
+            return
+        if use is not None:
+            if use.owner is not owner:
+                owner = use.owner
+                self._open(owner, event)
+            if not self._aborted:  # else ADK answers in the place of who was cut off
+                self._returned(use, response.response, by_event=True)
+            use.answered = True
+        if _is_plumbing(owner, name):
+            return
+        text = content.result(response.response)
+        if name == "transfer_to_agent" and event.actions.transfer_to_agent:
+            text = f"transferred to {event.actions.transfer_to_agent}"
+        self._say(s.Result(owner.key, response.id, text))
+
+    def _returned(self, use: ToolUse, result: Any, *, by_event: bool = False) -> None:
+        """Close whom a call spawned: it has its result."""
+        one = use.spawned
+        if one is None or not one.opened or one.over or one.kind not in (Kind.CALL, Kind.TASK):
+            return
+        if one.kind is Kind.TASK and not by_event:
+            return  # in a mixed turn the tool "returns" before the task begins
+        if one.failure is None and not one.left and isinstance(result, str):
+            # Only who never came to its end and got this text has failed: anybody may say it.
+            if result.startswith(_HIDDEN_FAILURE):
+                one.failure = (result.removeprefix(_HIDDEN_FAILURE), None)
+        if one.result is None and one.kind is Kind.CALL and not isinstance(result, str) and not by_event:
+            one.result = result
+        one.done = True
+        self._settle(one, at_once=by_event)
+
+    # ------------------------------------------------------------ what is around
+
+    def _around(self, owner: Invocation, event: Any) -> None:
+        """Report what an event carries beside its content."""
+        if event.usage_metadata is not None:
+            cost = content.usage(event.usage_metadata, event.model_version or owner.model)
+            if cost is not None:
+                self._say(s.Usage(owner.key, cost))
+        actions = event.actions
+        if actions.state_delta:
+            self._state_delta(owner, event)
+        for name, number in actions.artifact_delta.items():
+            value = {"filename": name, "version": number}
+            self._say(s.Activity(owner.key, f"artifact:{name}", "artifact", value))
+
+    def _state_delta(self, owner: Invocation, event: Any) -> None:
+        delta = plain(_kept(event.actions.state_delta))
+        if self.is_inside(event.invocation_id):
+            self._forwarded.update(delta)
+        else:
+            # What an AgentTool's agent changed comes once more, with the tool's response.
+            for key in [key for key in delta if key in self._forwarded]:
+                if self._forwarded.pop(key) == delta[key]:
+                    del delta[key]
+        if not delta:
+            return
+        self._state.update(delta)
+        if self._state_known:
+            self._say(s.StateChanged(owner.key, delta))
+        else:
+            self._state_known = True
+            self._say(s.StateIs(owner.key, dict(self._state)))
+
+    def _error_event(self, owner: Invocation, event: Any, speaker: Invocation | None) -> None:
+        failure = (event.error_message or event.error_code, event.error_code)
+        if owner is self.book.root:
+            self._error = failure if speaker is not None else None
+            return
+        raised = owner.failure is not None or speaker is None
+        owner.failure = failure
+        if raised:  # else the model answered with an error: its agent ends by itself
+            owner.done = True
+            self._settle(owner, at_once=True)
+
+    def _output(self, owner: Invocation, event: Any) -> None:
+        if event.node_info.message_as_output:
+            return  # its text, which was said
+        path = event.node_info.path
+        outputs = event.node_info.output_for or [path]
+        if self.book.root.path in outputs and not self.is_inside(event.invocation_id):
+            self.result = event.output
+        if owner.kind is Kind.ROOT:
+            return
+        finished = any(r.name == content.FINISH_TASK for r in event.get_function_responses())
+        if finished and (owner.kind is Kind.TASK or _mode(owner) == "task"):
+            owner.result = event.output
+            owner.done = True
+            self._settle(owner)
+        elif owner.path in outputs:
+            owner.result = event.output
+
+    def _hand_off(self, owner: Invocation, event: Any, responses: list[Any]) -> None:
+        call = next((r for r in responses if r.name == "transfer_to_agent"), None)
+        use = self.book.use(call.id, event) if call is not None else None
+        for one in self.book.hand_off(owner, use, event.actions.transfer_to_agent, event):
+            one.done = True
+            self._settle(one, at_once=True)
+
+    # ---------------------------------------------------------------- lifecycle
+
+    def _frame(self, ctx: Any) -> Invocation | None:
+        known = self._frames.get(id(ctx._invocation_context))  # noqa: SLF001 - see begin_agent
+        return None if known is None else known[1]
+
+    def _open(self, one: Invocation, event: Any = None) -> None:
+        """Announce an invocation, after all that enclose it."""
+        if one.opened:
+            return
+        if one.parent is not None:
+            self._open(one.parent)
+        if one.id is None:
+            self.book.place(one, event)
+        one.opened = True
+        if one not in self.book.live:
+            self.book.live.append(one)
+        agent, use = one.agent, one.call
+        self._say(
+            self._with_contract(
+                s.Opened(
+                    one.key or "",
+                    one.name,
+                    id=one.id,
+                    parent=one.parent.key if one.parent is not None else None,
+                    spawned_by=None if use is None else self._call_ref(use),
+                    description=getattr(agent, "description", None) or None,
+                    metadata=describe(one),
+                )
+            )
+        )
+
+    def _call_ref(self, use: ToolUse) -> s.CallRef | str:
+        if use.past and (use.answered or not use.owner.opened):
+            return use.public
+        return s.CallRef(use.owner.key, use.id)
+
+    def _with_contract(self, opened: s.Opened) -> s.Opened:
+        if not self.sink.plugins.implements("byline_contract"):
+            return opened
+        described = Described("adk", opened.name, opened.id or "", metadata=opened.metadata or {})
+        answer = self.sink.plugins.ask("byline_contract", invocation=described)
+        if answer is None:
+            return opened
+        known = answer if isinstance(answer, Mapping) else answer.metadata()
+        return opened._replace(metadata={**(opened.metadata or {}), **known})
+
+    def _settle(self, one: Invocation, *, at_once: bool = False) -> None:
+        """Close what is done, unless words of it are still on their way; with it, all that ran inside."""
+        if not one.done or one.over or (one.speaking and not at_once):
+            return
+        for inner in depth_first(each for each in self.book.live if one in each.up()):
+            if not inner.over and inner.opened:
+                self._close(inner)
+
+    def _close(self, one: Invocation) -> None:
+        one.over = True
+        if one.failure is None and any(
+            owner is one and not self._is_answered(id_) for id_, (owner, _, _) in self._asked.items()
+        ):
+            one.failure = (_LOST, INTERRUPT_LOST)
+        if one.failure is not None:
+            self._say(s.Failed(one.key or "", *one.failure))
+        elif one.result is None:
+            self._say(s.Closed(one.key or ""))
+        else:
+            self._say(s.Closed(one.key or "", one.result))
+
+    def _waits(self, one: Invocation) -> bool:
+        """Return whether `one`, or what runs inside, asked something that nobody answered."""
+        return any(one in owner.up() and not self._is_answered(id_) for id_, (owner, _, _) in self._asked.items())
+
+    def _is_answered(self, id_: str) -> bool:
+        use = self.book.use(id_)
+        return use is None or use.answered
+
+    # ------------------------------------------------------------------ the end
+
+    def end(self) -> s.RunFinished | s.RunCancelled | s.RunFailed:
+        """Say how the run ended that ended by itself."""
+        self.fail_what_failed()
+        if self._aborted:
+            return s.RunCancelled("the run was aborted")
+        if self._error is not None:
+            return s.RunFailed(*self._error)
+        asked = []
+        for id_, (owner, call, _) in self._asked.items():
+            if not self._is_answered(id_) and not any(each.over for each in owner.up()):
+                self._say(content.question(owner.key, call, self._pending.get(id_, s.ABSENT)))
+                asked.append(id_)
+        for one in depth_first(each for each in self.book.live if each.opened and not each.over):
+            if one.kind is Kind.ROOT or self._waits(one):
+                continue
+            waits = one.kind is Kind.TASK or _mode(one) == "task" or one in self._outside
+            if waits or (one.kind is Kind.CHAT and self._keeps(one)):
+                self._say(s.Suspended(one.key or ""))
+            elif one.done or one.kind is not Kind.CALL:
+                if not asked and not any(each.over is False and _suspends(each, one) for each in self.book.live):
+                    self._close(one)
+        return s.RunFinished(result=self.result, asked=asked)
+
+    def crash(self, error: BaseException) -> s.RunFailed:
+        """Say how the run ended that failed: what failed on the way says so before the rest is cut off."""
+        self.fail_what_failed()
+        return s.RunFailed(str(error) or type(error).__name__, type(error).__name__)
+
+    def fail_what_failed(self) -> None:
+        """Close with its cause what failed and is still open, deepest first; announce what never said a word."""
+        for one in list(self.book.live):
+            self._open(one)
+        for one in depth_first(self.book.live):
+            if one.failure is not None and one.opened and not one.over:
+                self._close(one)
+
+    def _keeps(self, one: Invocation) -> bool:
+        """Return whether ADK routes the user's next text to this chat agent, or to one that runs inside it."""
+        agent = one.agent
+        while agent is not None:
+            if getattr(agent, "disallow_transfer_to_parent", True):
+                return False
+            agent = agent.parent_agent
+        return True
+
+
+def _suspends(inner: Invocation, outer: Invocation) -> bool:
+    return inner is not outer and inner.opened and outer in inner.up()
+
+
+def _mode(one: Invocation) -> str | None:
+    mode: str | None = getattr(one.agent, "mode", None)
+    return mode
+
+
+def _is_plumbing(owner: Invocation, name: str) -> bool:
+    if name == content.FINISH_TASK:
+        return _mode(owner) == "task"  # else the app's own tool has that name
+    return name in content.PLUMBING
+
+
+def _kept(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in state.items() if not key.startswith("temp:")}
