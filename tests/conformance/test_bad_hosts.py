@@ -44,6 +44,7 @@ class Host:
     name = "bad"
     forms = frozenset({"call"})
     fork = False
+    results = True
     versions = {}
 
     def __init__(self, stream=None, declared=None, asked=ASKED):

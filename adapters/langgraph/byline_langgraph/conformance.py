@@ -131,6 +131,7 @@ class Builder:
     contracts: Mapping[str, Any] | None = None
     """What an announcement says of the delegation; `None` where that differs within a scenario."""
     fork = False
+    results = True
     declared: Mapping[str, Declared] = {}
     packages: ClassVar[Sequence[str]] = ("langgraph", "langchain", "langchain-core")
     ignored_tools: frozenset[str] = frozenset()

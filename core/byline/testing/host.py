@@ -85,6 +85,10 @@ class Host(Protocol):
         """Whether a delegation forks the caller's conversation."""
 
     @property
+    def results(self) -> bool:
+        """Whether an invocation's end carries its last words as the result: where it does not, they are not missed."""
+
+    @property
     def declared(self) -> Mapping[str, Declared]:
         """The cells that are not as the scenario says, by the scenario's name."""
 

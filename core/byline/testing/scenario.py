@@ -85,6 +85,8 @@ class Turn:
     fails: str | None = None
     arguments: Literal["many", "first"] = "many"
     """How arguments stream: piece by piece, or whole in the chunk that names the call."""
+    question: bool = False
+    """Its text is a question to the user, in plain words."""
     hangs: bool = False
     """It never ends after it spoke; the run will be stopped."""
 

@@ -17,7 +17,7 @@ __all__ = ["Telling", "Told", "wire"]
 
 Wire: TypeAlias = Mapping[str, Any]
 _ENDS: Final = ("RUN_FINISHED", "RUN_ERROR")
-_IDS: Final = frozenset({"langchainRunId", "adkInvocationId", "traceId", "spanId"})
+_IDS: Final = frozenset({"langchainRunId", "invocationId", "traceId", "spanId"})
 
 
 def wire(event: BaseEvent | Wire) -> Wire:

@@ -243,7 +243,7 @@ ASK = Scenario(
         "main": _MAIN,
         "alpha": Agent(
             "alpha",
-            [Turn("alpha asks: which city?"), Turn("alpha books Seoul")],
+            [Turn("alpha asks: which city?", question=True), Turn("alpha books Seoul")],
         ),
     },
     root="main",
