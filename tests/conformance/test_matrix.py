@@ -45,7 +45,9 @@ def hosts():
 
 HOSTS = hosts()
 
-# What is not as the scenarios say.  A new entry is a decision, and so is one that goes.
+# What is not as the scenarios say, on the newest versions.  A new entry is a decision, and so is one that goes.
+ADK = ["a-tool-that-calls-a-model", "usage-of-two-providers"]
+BROKEN = ["a-handled-failure", "failure-in-the-middle-of-a-sentence", "a-retry"]
 DECLARED = {
     "langgraph tool": [],
     "langgraph subgraph": [],
@@ -53,14 +55,33 @@ DECLARED = {
     "langgraph swarm": [],
     "deepagents isolated": [],
     "deepagents fork": [],
+    "adk single_turn": [*ADK, *BROKEN, "a-fatal-failure", "approval-two-deep", "two-approvals-one-by-one"],
+    "adk task": [*ADK, *BROKEN, "two-approvals-one-by-one"],
+    "adk AgentTool": [
+        *ADK,
+        "failure-in-the-middle-of-a-sentence",
+        "approval-in-a-subagent",
+        "approval-two-deep",
+        "two-approvals-one-by-one",
+    ],
+    "adk chat": [],
+    "adk workflow agents": ["a-loop-of-two", "fan-out-of-three"],
+    "adk Workflow": ["a-loop-of-two", "nodes-in-sequence"],
 }
+# Older versions of a framework may fall short in more; their cells are judged all the same.
+NEWEST = {"adk": ("google-adk", "2.13")}
 
 
 def pytest_generate_tests(metafunc):
     parametrize(metafunc, HOSTS)
 
 
+def newest(host):
+    package, least = NEWEST.get(host.name.split()[0], (None, None))
+    return package is None or host.versions[package].startswith(least)
+
+
 def test_the_declared_cells_are_these():
-    assert {host.name: sorted(host.declared) for host in HOSTS} == {
-        host.name: sorted(DECLARED[host.name]) for host in HOSTS
+    assert {host.name: sorted(host.declared) for host in HOSTS if newest(host)} == {
+        host.name: sorted(DECLARED[host.name]) for host in HOSTS if newest(host)
     }

@@ -7,15 +7,18 @@ from byline.hooks import Demo, Plugins, hookimpl
 
 if TYPE_CHECKING:
     from byline.agent import Adapter, Bound
+    from byline.testing import Host
 
-__all__ = ["AdkAdapter", "byline_adapters", "byline_demos"]
+__all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_hosts"]
 
-_TAKEN: Final = frozenset({
-    ("google.adk.runners", "Runner"),
-    ("google.adk.apps.app", "App"),
-    ("google.adk.agents.base_agent", "BaseAgent"),
-    ("google.adk.workflow._base_node", "BaseNode"),
-})
+_TAKEN: Final = frozenset(
+    {
+        ("google.adk.runners", "Runner"),
+        ("google.adk.apps.app", "App"),
+        ("google.adk.agents.base_agent", "BaseAgent"),
+        ("google.adk.workflow._base_node", "BaseNode"),
+    }
+)
 
 
 class AdkAdapter:
@@ -55,13 +58,27 @@ def byline_adapters() -> "Sequence[Adapter]":
 @hookimpl
 def byline_demos() -> Sequence[Demo]:
     """Bring the ADK demo."""
-    import importlib.util
-
-    try:
-        if importlib.util.find_spec("google.adk") is None:
-            return []
-    except ModuleNotFoundError:  # no package google at all
+    if not _installed():
         return []
     from ._demo import demo
 
     return [demo()]
+
+
+@hookimpl
+def byline_hosts() -> "Sequence[Host]":
+    """Bring the hosts of the conformance suite."""
+    if not _installed():
+        return []
+    from .conformance import hosts
+
+    return hosts()
+
+
+def _installed() -> bool:
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec("google.adk") is not None
+    except ModuleNotFoundError:  # no package google at all
+        return False

@@ -5,6 +5,7 @@ Every scenario becomes the app that an ADK user would write, with models that fo
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final
@@ -16,7 +17,9 @@ from byline.events import RunAgentInput
 from byline.hooks import Plugins
 from byline.testing.host import Declared, Request, instructions
 from byline.testing.scenario import Agent, Call, Chain, Form, Loop, Parallel, Scenario, Tool, Turn
+from byline.testing.scenarios import SCENARIOS
 from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
 from google.adk.apps.app import ResumabilityConfig
 from google.adk.models.llm_request import LlmRequest
@@ -28,6 +31,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import START, JoinNode, Workflow, node
 from google.genai import types
 
+from . import _declared
 from ._compat import can
 from .scripted import Say, ScriptedLlm
 
@@ -42,6 +46,8 @@ __all__ = [
 ]
 
 _CONTEXT: Final = "For context:"
+_SAID: Final = re.compile(r"^\[\w+\] said:\s(?:<<<\w+>>>\n)?(.*?)(?:\n<<<\w+>>>)?$", re.DOTALL)
+_ID: Final = re.compile(r"adk-[0-9a-f-]{36}")
 _OWN: Final = frozenset({"transfer_to_agent", "finish_task", "set_model_response"})
 
 
@@ -55,16 +61,20 @@ class ScenarioLlm(ScriptedLlm):
     """How the framework spells a turn: a function that makes a `Say` of it."""
 
     async def generate_content_async(
-        self, llm_request: LlmRequest, stream: bool = False  # noqa: FBT001, FBT002 - the signature is ADK's
+        self,
+        llm_request: LlmRequest,
+        stream: bool = False,  # noqa: FBT001, FBT002 - the signature is ADK's
     ) -> AsyncGenerator[LlmResponse, None]:
         """Say the turn that the conversation has come to."""
         self.log.append((self.agent, llm_request))
         turn = next_turn(self.agent, self.say, llm_request.contents)
         self.script = lambda _: self.say(turn)
         async for response in super().generate_content_async(llm_request, stream and self.agent.streams):
-            if turn.hangs and not response.partial:
+            if turn.hangs and stream and not response.partial:
                 await asyncio.Event().wait()
             yield response
+        if turn.hangs:
+            await asyncio.Event().wait()
 
 
 def next_turn(agent: Agent, say: Callable[[Turn], Say], contents: Sequence[types.Content]) -> Turn:
@@ -78,7 +88,7 @@ def next_turn(agent: Agent, say: Callable[[Turn], Say], contents: Sequence[types
 
 def _words(content: types.Content) -> str:
     parts = [part.text for part in content.parts or () if part.text and not part.thought]
-    return "" if parts[:1] == [_CONTEXT] else "".join(parts)
+    return "" if parts and parts[0].startswith(_CONTEXT) else "".join(parts)
 
 
 def _calls(content: types.Content) -> list[str | None]:
@@ -112,9 +122,53 @@ class Builder:
     forms: frozenset[Form]
     fork = False
     results = False  # an invocation has a result only where ADK has a value for it
-    declared: Mapping[str, Declared] = {}
+    differs: Callable[[_declared.Native], Mapping[str, Declared]] | None = None
+    """What its declared cells are, of a function that runs a scenario without byline."""
     contracts: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = {name: version(name) for name in ("google-adk", "google-genai")}
+
+    @property
+    def declared(self) -> Mapping[str, Declared]:
+        """The cells that are not as the scenario says."""
+        differs = self.differs
+        return {} if differs is None else differs(self.native_events)
+
+    async def native_events(
+        self, name: str, approve: str | None = None
+    ) -> tuple[list[Any], BaseException | None]:
+        """Run the first turn of a scenario without byline; return the events, and what was raised.
+
+        With `approve`, also the turn after it, in which what that agent asked for is approved; its events alone.
+        """
+        runner, _ = self.runner(next(one for one in SCENARIOS if one.name == name))
+        session = await runner.session_service.create_session(app_name="team", user_id="user")
+        events, fault = await self._turn(runner, session.id, types.Part(text="go"))
+        if approve is None:
+            return events, fault
+        asked = next(
+            part.function_call
+            for event in events
+            if event.author == approve and event.content
+            for part in event.content.parts or ()
+            if part.function_call and part.function_call.name == "adk_request_confirmation"
+        )
+        given = types.FunctionResponse(id=asked.id, name=asked.name, response={"confirmed": True})
+        return await self._turn(runner, session.id, types.Part(function_response=given))
+
+    async def _turn(
+        self, runner: Runner, session: str, part: types.Part
+    ) -> tuple[list[Any], BaseException | None]:
+        events: list[Any] = []
+        config = RunConfig(streaming_mode=StreamingMode.SSE)
+        message = types.Content(role="user", parts=[part])
+        try:
+            async for event in runner.run_async(
+                user_id="user", session_id=session, new_message=message, run_config=config
+            ):
+                events.append(event)  # noqa: PERF401 - what came before a failure counts
+        except Exception as fault:
+            return events, fault
+        return events, None
 
     def plugins(self) -> list[object]:
         """Return the adapter, where it was not installed as a plugin."""
@@ -143,8 +197,9 @@ class Builder:
         return (name, arguments["request"]) if set(arguments) == {"request"} else None
 
     def answer(self, content: Any) -> Any:
-        """ADK wraps what is no object as `{"result": value}`."""
-        return content["result"] if isinstance(content, Mapping) and set(content) == {"result"} else content
+        """ADK wraps what is no object as `{"result": value}`; ids that differ from run to run are left out."""
+        value = content["result"] if isinstance(content, Mapping) and set(content) == {"result"} else content
+        return _ID.sub("adk-...", value) if isinstance(value, str) else value
 
     def payload(self, value: Any, interrupt: Mapping[str, Any]) -> Any:  # noqa: ARG002
         """An approval is a confirmation."""
@@ -161,8 +216,8 @@ class Builder:
     def _lines(self, content: types.Content) -> list[str]:
         lines: list[str] = []
         texts = [part.text for part in content.parts or () if part.text and not part.thought]
-        if texts[:1] == [_CONTEXT]:
-            lines += [f"said: {text.partition(' said: ')[2]}" for text in texts[1:] if " said: " in text]
+        if texts and texts[0].startswith(_CONTEXT):
+            lines += [f"said: {found[1]}" for text in texts[1:] if (found := _SAID.match(text))]
         elif texts:
             lines.append(f"{'said' if content.role == 'model' else 'user'}: {_task(''.join(texts))}")
         for part in content.parts or ():
@@ -219,7 +274,9 @@ class Builder:
         run.__doc__ = tool.name
         return FunctionTool(run, require_confirmation=tool.approval)
 
-    def agent(self, agent: Agent, log: list[Any], say: Callable[[Turn], Say] | None = None, **options: Any) -> LlmAgent:
+    def agent(
+        self, agent: Agent, log: list[Any], say: Callable[[Turn], Say] | None = None, **options: Any
+    ) -> LlmAgent:
         """Return an agent of ADK."""
         tools = [*(self.tool(tool, log) for tool in agent.tools), *options.pop("tools", ())]
         return LlmAgent(
@@ -262,6 +319,7 @@ def _task(text: str) -> str:
 class SingleTurnHost(Builder):
     """Sub-agents that answer once."""
 
+    differs = staticmethod(_declared.single_turn)
     name = "adk single_turn"
     forms: frozenset[Form] = frozenset({"call"})
     contracts: Mapping[str, Any] = {
@@ -290,6 +348,7 @@ class SingleTurnHost(Builder):
 class TaskHost(SingleTurnHost):
     """Sub-agents that work until they say that they are done."""
 
+    differs = staticmethod(_declared.task)
     name = "adk task"
     forms: frozenset[Form] = frozenset({"call", "ask"})
     contracts: Mapping[str, Any] = {
@@ -319,6 +378,7 @@ class TaskHost(SingleTurnHost):
 class AgentToolHost(SingleTurnHost):
     """Agents that are called as tools, each in a session of its own."""
 
+    differs = staticmethod(_declared.agent_tool)
     name = "adk AgentTool"
     contracts: Mapping[str, Any] = {
         "framework": "adk",
@@ -344,6 +404,7 @@ def _cope(*, error: Exception, **_: Any) -> dict[str, str]:
 class ChatHost(SingleTurnHost):
     """Sub-agents that the conversation is handed over to."""
 
+    differs = None
     name = "adk chat"
     forms: frozenset[Form] = frozenset({"transfer"})
     contracts: Mapping[str, Any] = {
@@ -361,7 +422,14 @@ class ChatHost(SingleTurnHost):
 class WorkflowAgentsHost(Builder):
     """SequentialAgent, ParallelAgent and LoopAgent."""
 
+    differs = staticmethod(_declared.workflow_agents)
     name = "adk workflow agents"
+    contracts: Mapping[str, Any] = {
+        "framework": "adk",
+        "mode": "workflow_agent",
+        "context": "shared",
+        "returns": "onward",
+    }
     forms: frozenset[Form] = frozenset({"graph"})
 
     def root(self, scenario: Scenario, log: list[Any]) -> Any:
@@ -385,7 +453,16 @@ class WorkflowAgentsHost(Builder):
 class WorkflowHost(Builder):
     """Nodes of a Workflow."""
 
+    differs = staticmethod(_declared.workflow)
     name = "adk Workflow"
+    contracts: Mapping[str, Any] = {
+        "framework": "adk",
+        "mode": "single_turn",
+        "context": "isolated",
+        "interaction": "none",
+        "approvals": can("approval"),
+        "returns": "onward",
+    }
     forms: frozenset[Form] = frozenset({"graph"})
 
     def root(self, scenario: Scenario, log: list[Any]) -> Any:

@@ -38,8 +38,8 @@ class Request:
 class Declared:
     """A cell that is not as the scenario says, and why.
 
-    `reason` names the framework's issue or the line of its source.  `truth` has what comes instead, run by run; without
-    it the scenario cannot be built.  `reproduce` shows the framework's behaviour without byline: it returns what it saw,
+    `reason` names the framework's issue or the line of its source.  `truth` has what comes instead, run by run, as far as it comes;
+    without it the scenario cannot be told here.  `reproduce` shows the framework's behaviour without byline: it returns what it saw,
     and raises `AssertionError` when the framework does not behave like that any more.
     """
 

@@ -53,6 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parametrize(metafunc, find_hosts(_option(metafunc.config, "--byline-host", ())))
 
 
+@pytest.mark.filterwarnings("ignore")  # what a framework warns its users of is not the adapter's matter
 def test_scenario(byline_host: Host, byline_scenario: Scenario, request: pytest.FixtureRequest) -> None:
     """The stream is legal, and every word of it belongs to whom it should."""
     limit = _option(request.config, "--byline-limit", LIMIT)
@@ -97,6 +98,7 @@ def test_nothing_is_missing(byline_host: Host, request: pytest.FixtureRequest) -
     assert not mine - collected, f"silently missing on {byline_host.name}: {sorted(mine - collected)}"
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_a_declared_cell_is_reproduced(byline_host: Host, byline_declared: str) -> None:
     """What a declaration says of the framework is so without byline."""
     reproduce = byline_host.declared[byline_declared].reproduce
