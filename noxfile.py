@@ -40,8 +40,17 @@ def contracts(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests, on the newest frameworks."""
-    session.install("-e", ".[all]", *groups("test", "langgraph-test"))
+    session.install("-e", ".[all]", *groups("test", "langgraph-test", "serve-test"))
     session.run("pytest", *session.posargs)
+
+
+@nox.session
+def judges(session: nox.Session) -> None:
+    """The official JavaScript client against a running endpoint; needs node and npm."""
+    session.install("-e", ".[all]", *groups("test", "langgraph-test", "serve-test"))
+    client = session.create_tmp()
+    session.run("npm", "install", "--silent", "--prefix", client, "@ag-ui/client@1.0.0", external=True)
+    session.run("pytest", "tests/judges", *session.posargs, env={"BYLINE_AGUI_CLIENT": client})
 
 
 @nox.session

@@ -74,7 +74,9 @@ def run_input(thread: str) -> RunAgentInput:
 async def plain(graph: Any, thread: str) -> int:
     config = {"configurable": {"thread_id": thread}}
     count = 0
-    async for _ in graph.astream({"messages": [("user", "go")]}, config, stream_mode="messages", subgraphs=True):
+    async for _ in graph.astream(
+        {"messages": [("user", "go")]}, config, stream_mode="messages", subgraphs=True
+    ):
         count += 1
     return count
 

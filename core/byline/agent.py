@@ -14,7 +14,7 @@ import importlib.util
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import ValidationError
 
@@ -24,18 +24,26 @@ from .channel import Channel
 from .errors import InputError, NoAdapterError
 from .events import BaseEvent, Message, RunAgentInput, SubagentStartedEvent
 from .hooks import Invocation, Plugins, Visibility
-from .ledger import Ledger
 from .visibility import Lens
+
+if TYPE_CHECKING:
+    import threading
+
+    from .grants import Decider, Guard, Inventory, Permit
+    from .ledger import Ledger
 
 __all__ = [
     "Adapter",
     "Agent",
     "Bound",
     "Observer",
+    "Outlet",
     "Run",
+    "RunEnd",
     "Session",
     "Sink",
     "VisibilityRule",
+    "adapter_of",
     "attribute",
     "in_order",
     "milliseconds",
@@ -67,6 +75,8 @@ class Session(Protocol):
     """What the client already has."""
     result: Any
     """The framework's own result of the run, once there is one."""
+    permit: "Permit | None"
+    """Who runs it, with which grant."""
 
     async def prepare(self) -> None:
         """Check the input against the target.  Raises `BylineError`; the app has not been called yet."""
@@ -106,21 +116,35 @@ class Adapter(Protocol):
         """Take hold of `target`.  Raises `UnsupportedVersionError`."""
 
 
+class Outlet(Protocol):
+    """Where a sink delivers: the channel to a consumer, or a recording."""
+
+    @property
+    def lock(self) -> "threading.RLock":
+        """Held around every change of what is reported."""
+
+    def put(self, items: Iterable[BaseEvent]) -> None:
+        """Take `items`, from any thread."""
+
+    async def drained(self) -> None:
+        """Wait until the consumer has read all that was put."""
+
+
 class Sink:
     """Where a session reports.  Safe to call from any thread; never raises into the app."""
 
     def __init__(
         self,
         attributor: Attributor,
-        channel: Channel[BaseEvent],
+        outlet: Outlet,
         lens: Lens,
         observers: Iterable[Observer],
         plugins: Plugins,
     ) -> None:
         self.plugins: Final = plugins
         self.attributor: Final = attributor
-        self.lock: Final = channel.lock
-        self._channel: Final = channel
+        self.lock: Final = outlet.lock
+        self._outlet: Final = outlet
         self._lens: Final = lens
         self._observers = list(observers)
         self._faults: set[str] = set()
@@ -154,7 +178,7 @@ class Sink:
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""
-        await self._channel.drained()
+        await self._outlet.drained()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
         for observer in self._observers:
@@ -166,7 +190,7 @@ class Sink:
                     self._observers = [other for other in self._observers if other is not observer]
                     break
         see = self._lens.see
-        self._channel.put([seen for event in events if (seen := see(event)) is not None])
+        self._outlet.put([seen for event in events if (seen := see(event)) is not None])
 
 
 class Run:
@@ -246,7 +270,7 @@ class Run:
             clock=self._clock,
         )
         channel: Channel[BaseEvent] = Channel()
-        ledger = Ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
+        ledger = _ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
         observers = self._observers if ledger is None else (*self._observers, ledger.feed)
         sink = Sink(attributor, channel, Lens(self._how_to_show), observers, self._plugins)
         self._plugins.ask("byline_run_started", run=self)
@@ -342,22 +366,69 @@ class Agent:
         self._observers: Final = tuple(observers)
         self._clock: Final = clock
 
-    def run(self, run_input: RunAgentInput | Mapping[str, Any]) -> Run:
+    def uses(self) -> "Inventory":
+        """Return what a run will use, read off the target as it is now: what a grant for it has to cover.
+
+        Raises `InputError` where the adapter cannot tell.
+        """
+        uses = getattr(self._bound, "uses", None)
+        if uses is None:
+            raise InputError(f"the adapter {self.adapter.name!r} cannot tell what its targets use")
+        return cast("Inventory", uses())
+
+    async def permit(
+        self,
+        user: str,
+        *,
+        run_id: str,
+        thread_id: str,
+        mode: str = "default",
+        decider: "Decider | None" = None,
+    ) -> "Permit":
+        """Ask whether `user` may use all that one run uses, and return what the run needs: its sealed grant.
+
+        For a target with `grants=`.  Raises a `GrantError`: denied, timed out, or not to be seen.
+        """
+        from .grants import Permit
+
+        guard: Guard | None = getattr(self._bound, "guard", None)
+        if guard is None:
+            raise InputError("this target was attributed without grants: attribute(target, grants=...)")
+        attempt = guard.attempt(Permit(user, mode=mode), run_id, thread_id, self.uses())
+        return Permit(user, await guard.grants.issue(attempt, decider), mode)
+
+    def run(self, run_input: RunAgentInput | Mapping[str, Any], *, permit: "Permit | None" = None) -> Run:
         """Return the run that answers an AG-UI input, given as the model or as its wire form.
+
+        `permit` says who runs it, with which grant; a target with `grants=` does not start without.
 
         Raises `InputError` for one that is not a `RunAgentInput`; what only the app's own state can tell (an
         interrupt that is not open, say) raises when the first event is asked for.
         """
-        return self._run(self._bound.open(_as_input(run_input)))
+        return self._run(self._bound.open(_as_input(run_input)), permit)
 
-    def stream(self, *args: Any, **kwargs: Any) -> Run:
+    def stream(self, *args: Any, permit: "Permit | None" = None, **kwargs: Any) -> Run:
         """Return the run of a call with the framework's own arguments.
 
         LangGraph: `stream(native_input, config, context=...)`.
         """
-        return self._run(self._bound.open_native(*args, **kwargs))
+        return self._run(self._bound.open_native(*args, **kwargs), permit)
 
-    def _run(self, session: Session) -> Run:
+    def observed_by(self, *observers: Observer) -> "Agent":
+        """Return the same agent with more observers."""
+        return Agent(
+            self.target,
+            self.adapter,
+            self._bound,
+            self.plugins,
+            visibility=self._visibility,
+            observers=(*self._observers, *observers),
+            clock=self._clock,
+        )
+
+    def _run(self, session: Session, permit: "Permit | None") -> Run:
+        if permit is not None:
+            session.permit = permit
         return Run(session, self.plugins, self._visibility, self._observers, self._clock)
 
 
@@ -387,14 +458,18 @@ def attribute(
     for name in [visibility] if isinstance(visibility, str) else visibility.values():
         if name not in _VISIBILITIES:
             raise InputError(f"visibility {name!r} is unknown: expected one of {', '.join(_VISIBILITIES)}")
-    adapters = in_order(known.collect("byline_adapters"))
+    adapter = adapter_of(target, known)
+    bound = adapter.bind(target, known, **options)
+    return Agent(target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock)
+
+
+def adapter_of(target: Any, plugins: Plugins) -> Adapter:
+    """Return the adapter that takes `target`; raises `NoAdapterError`."""
+    adapters = in_order(plugins.collect("byline_adapters"))
     for adapter in adapters:
         if adapter.takes(target):
-            bound = adapter.bind(target, known, **options)
-            return Agent(
-                target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock
-            )
-    raise NoAdapterError(_nobody(target, adapters, known))
+            return adapter
+    raise NoAdapterError(_nobody(target, adapters, plugins))
 
 
 def in_order(adapters: Iterable[Adapter]) -> list[Adapter]:
@@ -424,6 +499,12 @@ def _nobody(target: object, adapters: Sequence[Adapter], plugins: Plugins) -> st
     if not adapters:
         parts.append("install one, for example: pip install 'byline[langgraph]'")
     return "; ".join(parts)
+
+
+def _ledger() -> "Ledger":
+    from .ledger import Ledger  # with its validator the heaviest import here, and few watchers ask for it
+
+    return Ledger()
 
 
 def _installed(module: str) -> bool:

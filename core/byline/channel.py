@@ -24,6 +24,7 @@ class Channel(Generic[T]):
         self.lock: Final = threading.RLock()
         """Held around every change of what is reported, so that items keep the order in which things happened."""
         self.closed = False
+        self._abandoned = False
         self._items: Final[deque[T]] = deque()
         self._loop: Final = asyncio.get_running_loop()
         self._thread: Final = threading.get_ident()
@@ -69,8 +70,11 @@ class Channel(Generic[T]):
     async def drained(self) -> None:
         """Wait until the consumer has read all there is and asks for more: the two go in lock-step.
 
-        Several may wait at once: agents that run side by side each hold their next step back.
+        Several may wait at once: agents that run side by side each hold their next step back.  Raises
+        `CancelledError` when the consumer has gone: what waited for it must not take that step.
         """
+        if self._abandoned:
+            raise asyncio.CancelledError
         if self.closed or (self._reader is not None and not self._items):
             return
         writer = self._loop.create_future()
@@ -78,10 +82,13 @@ class Channel(Generic[T]):
         await writer
 
     def abandon(self) -> None:
-        """The consumer has gone: forget what it did not read and let nobody wait for it."""
+        """The consumer has gone: forget what it did not read, and cut off who waits for it."""
+        self._abandoned = True
         self.close()
         self._items.clear()
-        self._release()
+        for writer in self._writers:
+            writer.cancel()
+        self._writers.clear()
 
     def _release(self) -> None:
         for writer in self._writers:

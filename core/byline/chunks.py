@@ -20,7 +20,7 @@ does not know who opened an item that it did not open itself.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from byline.errors import BylineError
 from byline.events import EVENT_CLASSES, BaseEvent
@@ -133,8 +133,7 @@ class _Lane:
         return {"type": self.kind.end, self.kind.id: self.id, **_tag(self.owner)}
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What an event comes to, before anything is done about it."""
 
     events: list[Wire]

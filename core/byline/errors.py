@@ -11,6 +11,7 @@ __all__ = [
     "InputError",
     "NoAdapterError",
     "ResumeError",
+    "StoreError",
     "UnsupportedVersionError",
 ]
 
@@ -42,3 +43,7 @@ class ResumeError(InputError):
 
 class HookError(BylineError):
     """A plugin's hook implementation cannot be used, or gave an answer that is none."""
+
+
+class StoreError(BylineError):
+    """A durable store cannot be reached, is full, or is not one: what depends on it is refused."""

@@ -20,9 +20,14 @@ import pluggy
 from .errors import HookError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from .agent import Adapter, Run
     from .delegation import Contract
+    from .grants import AccessRequest
     from .ledger import Ledger
+    from .recording import Observation
+    from .team_view import AgentView, Role
     from .testing import Host
 
 __all__ = ["Candidate", "Demo", "Invocation", "Plugins", "Specs", "Visibility", "hookimpl", "hookspec"]
@@ -94,6 +99,16 @@ class Specs:
         """Return the adapters that this plugin brings."""
 
     @hookspec(firstresult=True)
+    def byline_observe(self, observation: "Observation", target: Any) -> "AbstractContextManager[Any] | None":
+        """Return a context manager under which the runs that the app starts itself are reported to `observation`.
+
+        `target` is the one thing to watch, or `None`: then whatever is called inside the context manager, which
+        only a framework with a process-wide hook can do.  Each run is `observation.begin(...)`, its signals go to
+        `report` of what that returns and its end to `end`.  Return `None` for a target that is not yours; an
+        adapter that builds on another one is asked before it with `@hookimpl(tryfirst=True)`.
+        """
+
+    @hookspec(firstresult=True)
     def byline_is_subagent(self, candidate: Candidate) -> bool | None:
         """Return whether `candidate` is an invocation of a subagent (`True`) or transparent (`False`).
 
@@ -109,6 +124,14 @@ class Specs:
     def byline_visibility(self, invocation: Invocation) -> Visibility | None:
         """Return how a client gets to see `invocation`; the first answer wins."""
 
+    @hookspec(firstresult=True)
+    def byline_decide(self, request: "AccessRequest") -> Any:
+        """Return whether `request.user` may use `request.resource` (`True`, `False`); the first answer wins.
+
+        `None` is no answer, and no answer is no permission.  A coroutine is awaited.  A fault in an implementation
+        refuses the run.
+        """
+
     @hookspec
     def byline_run_started(self, run: "Run") -> None:
         """Watch a run begin."""
@@ -116,6 +139,10 @@ class Specs:
     @hookspec
     def byline_run_finished(self, run: "Run", ledger: "Ledger") -> None:
         """Watch a run end, with the book of all that it did; without `ledger` in the signature none is kept."""
+
+    @hookspec(firstresult=True)
+    def byline_role(self, agent: "AgentView") -> "Role | None":
+        """Return what a subagent is there for (`byline.team_view.ROLES`), for the advice on its team."""
 
     @hookspec
     def byline_demos(self) -> Sequence[Demo]:  # type: ignore[empty-body]
@@ -189,6 +216,10 @@ class Plugins:
         except Exception:
             _log.warning("hook %s failed and was ignored", hook, exc_info=True)
             return None
+
+    def demand(self, hook: str, **arguments: Any) -> Any:
+        """Call `hook` and return its answer; unlike in `ask`, a fault in an implementation comes through."""
+        return getattr(self._manager.hook, hook)(**arguments)
 
     def _load(self, entry: EntryPoint) -> None:
         # pluggy's own loader lets one broken plugin take all the others with it.

@@ -6,8 +6,8 @@ the text is silent and this library decided, `info` for a note, `None` where tha
 consumer strips unknown material and goes on, so what is an error to write is often only a warning to read.)
 
 `shown` says how a row is held to its word: `streams` rows have a legal and an illegal stream under
-`tests/data/law/<id>`, `ledger` rows are duties of a reader and have a test of the `Ledger`, `unobservable` rows
-cannot be seen in a stream and say why.  `covers` names the sentences of the Subagents chapter, numbered in
+`tests/data/law/<id>`, `ledger` rows are duties of a reader and name the test that holds the `Ledger` to them,
+`unobservable` rows cannot be seen in a stream and say why; either is in `note`.  `covers` names the sentences of the Subagents chapter, numbered in
 `tests/data/law/sentences.txt`, that the row stands for.
 
     python -m byline.rules > docs/rules.md
@@ -113,10 +113,10 @@ def _note(id_: str, section: str, law: str, hint: str) -> Rule:
     return Rule(id=id_, level="info", consumer="info", side="producer", section=section, law=law, hint=hint)
 
 
-def _duty(id_: str, section: str, law: str, hint: str, covers: tuple[str, ...]) -> Rule:
+def _duty(id_: str, section: str, law: str, hint: str, test: str, covers: tuple[str, ...]) -> Rule:
     return Rule(
         id=id_, level=None, consumer=None, side="consumer", section=section, law=law, hint=hint,
-        shown="ledger", note="what a reader does; tested on the Ledger", covers=covers,
+        shown="ledger", note=test, covers=covers,
     )  # fmt: skip
 
 
@@ -436,29 +436,37 @@ _ROWS: Final[tuple[Rule, ...]] = (
     # --- duties of a reader ---------------------------------------------------------------------------------
     _duty("accept-unannounced", _LIFECYCLE,
         "A consumer MUST accept attribution without announcement.",
-        "group by the tag alone", ("L6", "L7")),
+        "group by the tag alone",
+        "ledger/test_ledger.py::test_attribution_without_lifecycle_is_accepted", ("L6", "L7")),
     _duty("error-ends-invocation", _LIFECYCLE,
         "SUBAGENT_ERROR ends the invocation and not the run; an absent outcome of SUBAGENT_FINISHED means success.",
-        "let the run go on", ("L9", "L11")),
+        "let the run go on",
+        "ledger/test_ledger.py::test_failures_are_told_apart", ("L9", "L11")),
     _duty("no-contiguity", _NESTING,
         "Invocations run in parallel and interleave: a consumer MUST NOT assume that one's events are contiguous.",
-        "keep open items by id and owner", ("N1", "N3", "N4")),
+        "keep open items by id and owner",
+        "ledger/test_chunks.py::test_lanes_run_in_parallel", ("N1", "N3", "N4")),
     _duty("own-items-only", _NESTING,
         "A consumer MUST NOT close one invocation's items because another ended.",
-        "close by id, and chunk streams by owner", ("N5",)),
+        "close by id, and chunk streams by owner",
+        "ledger/test_chunks.py::test_an_invocation_ends_its_own_lane_with_itself", ("N5",)),
     _duty("apply-state", _SHARED_STATE,
         "A subagent's state event updates the run's state as the parent's does; a consumer MUST apply it so.",
-        "keep one state per run", ("S1", "A6")),
+        "keep one state per run",
+        "ledger/test_ledger.py::test_a_subagent_s_state_change_is_the_run_s", ("S1", "A6")),
     _duty("no-private-state", _SHARED_STATE,
         "The tag of a state event is provenance; a consumer MUST NOT withhold the update because a subagent sent it.",
-        "keep one state per run", ("S2",)),
+        "keep one state per run",
+        "ledger/test_ledger.py::test_a_subagent_s_state_change_is_the_run_s", ("S2",)),
     _duty("abandon-on-error", _TERMINATION,
         "When a run errors a consumer MUST treat every open invocation as abandoned and expect no closing event.",
-        "mark what is open as abandoned", ("T2", "T3")),
+        "mark what is open as abandoned",
+        "ledger/test_ledger.py::test_failures_are_told_apart", ("T2", "T3")),
     _duty("interrupt-attribution", _TERMINATION,
         "A tagged interrupt was raised inside that invocation, an untagged one is the parent agent's; a suspended outcome "
         "may list none.",
-        "read the interrupt's own tag", ("T4", "T5")),
+        "read the interrupt's own tag",
+        "ledger/test_ledger.py::test_an_invocation_is_suspended_and_continues_under_its_id", ("T4", "T5")),
     # --- what no stream can show ----------------------------------------------------------------------------
     _unseen("truthful-attribution", _ATTRIBUTION,
         "Events a subagent produces carry its id, and the parent agent's carry none.",
@@ -498,7 +506,7 @@ def _reported(rule: Rule) -> str:
     if rule.shown == "unobservable":
         return f"Not judged: {rule.note}."
     if rule.shown == "ledger":
-        return f"Binds who reads: {rule.note}."
+        return f"Binds who reads, and is what the `Ledger` does: `tests/{rule.note}`."
     if rule.level == rule.consumer:
         return f"{str(rule.level).capitalize()} in both profiles."
     return f"{str(rule.level).capitalize()} in the producer profile, {rule.consumer or 'silent'} in the consumer profile."

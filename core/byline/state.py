@@ -16,8 +16,9 @@ Nothing of the patch is shared: its values are copied on the way in.
 - `move` into its own child was noticed by 1.33 at an object and not at an array (§4.4);
 - `replace` of an object's member named `-` was refused by 1.33;
 - values: `add` and `replace` kept the patch's own objects in 1.33; 1.48 copies them, and with them what `copy`
-  names, so that forty times "copy the document into itself" fills any memory.  Here a copy is shared until
-  somebody changes it;
+  names.  Here a copy is shared until somebody changes it.  Forty times "copy the document into itself" would still
+  fill any memory of whoever writes it down, so a document grows by copies to `LARGEST` values and no further, and
+  is never nested deeper than `DEEPEST`;
 - `remove` of the whole document is refused by it and allowed by the RFC.  As at the official client, `null` is
   left: a state is any JSON value, and there is no run without one.
 
@@ -25,6 +26,7 @@ So every pointer is resolved here first, strictly, and the containers on its way
 acts on them in place.  It is asked for `add` and `remove` only: the RFC defines `replace`, `move` and `copy` by these.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -35,10 +37,16 @@ import jsonpointer
 
 from byline.errors import BylineError
 
-__all__ = ["Json", "MalformedPatchError", "PatchError", "apply", "check", "copied"]
+__all__ = ["DEEPEST", "LARGEST", "Json", "MalformedPatchError", "PatchError", "apply", "check", "copied"]
 
 Json: TypeAlias = Any
 """A JSON value as Python reads it: dict, list, str, int, float, bool or None."""
+
+LARGEST: Final = 100_000
+"""How many values a document may have for a patch with a `copy` to be applied to it."""
+
+DEEPEST: Final = 200
+"""How deep a patch may nest a document; no record is read that is deeper."""
 
 _MEMBERS: Final = MappingProxyType(
     {
@@ -95,7 +103,8 @@ def apply(document: Json, operations: Sequence[Mapping[str, Json]]) -> Json:
 
     Neither argument is changed and nothing of `operations` is kept.  Raises `MalformedPatchError` for a patch
     that is none and `PatchError` for one that does not apply: a target of `remove`, `replace`, `test` or a
-    `from` that does not exist, an index outside its array, a `test` that fails, a `move` into its own child.
+    `from` that does not exist, an index outside its array, a `test` that fails, a `move` into its own child, or a
+    document that would grow beyond `LARGEST` by copies, or become deeper than `DEEPEST`.
     """
     check(operations)
     patching = _Patching(document)
@@ -104,10 +113,6 @@ def apply(document: Json, operations: Sequence[Mapping[str, Json]]) -> Json:
             patching.perform(operation)
         except _Refusal as refusal:
             raise PatchError(index, refusal.pointer, refusal.reason, member=refusal.member) from None
-        except RecursionError:
-            raise PatchError(
-                index, operation["path"], "the value is nested too deeply", member="value"
-            ) from None
     return patching.document
 
 
@@ -168,18 +173,23 @@ class _Patching:
             if not _equal(self._find("path", path), operation["value"]):
                 raise _Refusal("value", path, f"the test failed: {_shown(path)} holds something else")
         elif op == "add":
-            self._add(path, copied(operation["value"]))
+            self._add(path, self._taken(path, operation["value"]))
         elif op == "remove":
             self._find("path", path)
             self._remove(path)
         elif op == "replace":
-            self._replace(path, copied(operation["value"]))
+            self._replace(path, self._taken(path, operation["value"]))
         elif op == "copy":
             value = self._find("from", operation["from"])
             self._ours.clear()  # what is in `value` is now in two places, so it is nobody's
             self._add(path, value)
+            _measure("from", path, self.document, DEEPEST, LARGEST)
         else:
             self._move(operation["from"], path)
+
+    def _taken(self, path: str, value: Json) -> Json:
+        _measure("value", path, value, DEEPEST - path.count("/"))
+        return copied(value)
 
     def _replace(self, path: str, value: Json) -> None:
         self._find("path", path)
@@ -195,6 +205,7 @@ class _Patching:
             raise _Refusal(
                 "path", path, f"{_shown(source)} cannot be moved into its own child {_shown(path)}"
             )
+        _measure("path", path, value, DEEPEST - path.count("/"))
         self._remove(source)
         self._add(path, value)
 
@@ -275,6 +286,22 @@ def _position(member: str, pointer: str, part: str, length: int) -> int:
 
 def _parts(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def _measure(member: str, path: str, value: Json, levels: int, most: float = math.inf) -> None:
+    """Refuse a value that holds more than `most` values, or objects and arrays on more than `levels` levels."""
+    count, stack = 0, [(value, levels)]
+    while stack:
+        value, levels = stack.pop()
+        if not isinstance(value, Mapping | list | tuple):
+            continue
+        count += len(value)
+        if count > most:
+            raise _Refusal(member, path, f"the document would have more than {most:,} values")
+        if levels <= 0:
+            raise _Refusal(member, path, f"the document would be nested more than {DEEPEST} levels deep")
+        inside = value.values() if isinstance(value, Mapping) else value
+        stack.extend((item, levels - 1) for item in inside if isinstance(item, Mapping | list | tuple))
 
 
 def _equal(left: Json, right: Json) -> bool:

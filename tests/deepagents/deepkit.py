@@ -28,6 +28,10 @@ DELEGATED = {
 
 
 class Trace(kit.Trace):
+    def add(self, event: Any) -> None:
+        super().add(event)
+        self.names.meet(event)
+
     def opening(self, e: dict[str, Any]) -> str:
         contract = dict(e["metadata"]["byline"])
         contract.pop("langchainRunId", None)

@@ -406,3 +406,20 @@ def test_an_answer_that_does_not_fit_is_refused_before_anything_runs(payload, wr
     assert wrong in str(refused.value)
     assert "alpha" in str(refused.value)
     assert play.resume({"i1": APPROVE}, messages=first.history).lines == resumed("sent x")
+
+
+def test_an_answer_without_a_checkpointer_is_refused_before_anything_runs():
+    play = Play(deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[guarded("alpha")]))
+    first = play.run()
+    assert first.lines == SINGLE
+    with pytest.raises(ResumeError) as refused:
+        play.resume({"i1": APPROVE}, messages=first.history)
+    assert play.names.rename(str(refused.value)) == (
+        "resume needs a checkpointer, and this agent has none: what subagent 'alpha#1' asked cannot be continued; "
+        "create_deep_agent(..., checkpointer=...) keeps it, for the subagents too"
+    )
+
+
+def test_a_mode_that_there_is_not_is_refused_by_deepagents():
+    with pytest.raises(ValueError, match="SubAgent 'alpha' has invalid mode 'half'"):
+        deep("done", subagents=[fork("alpha", "x") | {"mode": "half"}])

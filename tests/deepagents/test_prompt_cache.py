@@ -1,5 +1,6 @@
 """What a subagent kept of its parent's prompt cache, before a model that simulates one."""
 
+from byline.ledger import Ledger
 from byline_langgraph.scripted import Say
 from deepkit import Play, caching, compiled, deep, task
 from kit import call
@@ -184,6 +185,19 @@ def test_what_a_client_does_not_see_is_not_told_it_here():
     assert "promptCache" not in trace.events[-1].metadata["byline"]
     [entry] = seen[-1].metadata["byline"]["promptCache"]
     assert entry["prefix"] == "intact"
+
+
+def test_the_ledger_has_it():
+    scene = Scene("never said", "alpha answers", mode="fork")
+    facts = scene.play()
+    ledger = Ledger()
+    for event in scene.trace.events:
+        ledger.feed(event)
+    [run] = ledger.runs
+    [entry] = run.observed["promptCache"]
+    [alpha] = [branch.invocation for branch in ledger.tree()]
+    assert entry == {"subagentRunId": alpha.id, **facts}
+    assert ledger.to_json()["runs"][0]["observed"] == {"promptCache": [entry]}
 
 
 def test_an_ordinary_agent_says_nothing_of_caches():

@@ -53,10 +53,10 @@ def test_the_picture_shows_who_did_what(tmp_path):
 
 def test_a_demo_that_there_is_not_and_a_file_that_cannot_be_written(tmp_path):
     unknown = CliRunner().invoke(main, ["demo", "nothing"])
-    assert (unknown.exit_code, unknown.output) == (
-        1,
-        "Error: there is no demo 'nothing'; there are langgraph\n",
+    there_are = (
+        unknown.output.removeprefix("Error: there is no demo 'nothing'; there are ").strip().split(", ")
     )
+    assert (unknown.exit_code, "langgraph" in there_are) == (1, True)
     bad = tmp_path / "no" / "run.jsonl"
     refused = CliRunner().invoke(main, ["demo", "-o", str(bad)])
     assert (refused.exit_code, refused.output) == (

@@ -114,6 +114,22 @@ def test_a_state_that_the_client_has_is_not_told_again():
     assert play.run(state={"notes": []}).lines == ["start", 'main state {"notes": ["one", "two"]}', "end"]
 
 
+def test_a_state_that_the_client_sends_back_is_not_added_again():
+    def note_more(state: Notes) -> dict:
+        return {"notes": ["one"]}
+
+    builder = StateGraph(Notes)
+    builder.add_node("note", note_more)
+    builder.add_edge(START, "note")
+    play = Play(builder.compile(checkpointer=InMemorySaver()))
+    assert play.run().lines == ["start", 'main state {"notes": []}', 'main state {"notes": ["one"]}', "end"]
+    assert play.run(state={"notes": ["one"]}).lines == [
+        "start",
+        'main state {"notes": ["one", "one"]}',
+        "end",
+    ]
+
+
 def test_state_that_is_no_json():
     class Odd:
         def __str__(self):

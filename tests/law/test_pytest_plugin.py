@@ -140,6 +140,6 @@ def test_the_marker_is_declared(pytester, plugin):
 
 def test_it_costs_nothing_where_it_is_not_used(pytester, plugin):
     pytester.makepyfile(
-        "def test_lazy():\n    import sys\n    assert 'byline.validator' not in sys.modules\n"
+        "def test_lazy():\n    import sys\n    assert 'byline.validator' not in sys.modules\n    assert 'ag_ui' not in sys.modules\n"
     )
     pytester.runpytest_subprocess(*plugin).assert_outcomes(passed=1)

@@ -54,6 +54,14 @@ def test_a_judged_rule_has_a_legal_and_an_illegal_stream(rule):
     assert f'"rule": "{rule.id}"' in (DATA / rule.id / "expected.json").read_text()
 
 
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES.values() if rule.shown == "ledger"], ids=lambda rule: rule.id
+)
+def test_a_duty_of_a_reader_has_a_test_of_the_ledger(rule):
+    file, _, test = rule.note.partition("::")
+    assert f"\ndef {test}(" in (ROOT / "tests" / file).read_text()
+
+
 def test_streams_belong_to_rules():
     assert {path.name for path in DATA.iterdir() if path.is_dir()} <= set(RULES)
 

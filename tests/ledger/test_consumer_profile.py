@@ -1,7 +1,9 @@
 """The ledger and the validator's consumer profile say the same of any event, and what is refused changes nothing."""
 
+from pathlib import Path
 from random import Random
 
+import pytest
 from byline.ledger import Ledger
 from byline.validator import Validator
 from hypothesis import given, settings
@@ -9,6 +11,9 @@ from hypothesis import strategies as st
 from ledger.composer import Composer
 
 INTRUDER = "intruder"
+LAW = Path(__file__).parent.parent / "data" / "law"
+WARNED_OF = {"state-patch", "activity-patch", "activity-not-object"}
+"""What a consumer accepts and cannot apply: a refusal of the ledger, a warning of the validator."""
 
 
 class Intruder:
@@ -142,3 +147,19 @@ def test_what_is_refused_changes_nothing(seed):
         ledger.feed(event)
     assert [refusal.event for refusal in ledger.refusals] == [at, at + 1, at + 2]
     assert book(ledger) == book(Ledger.read(events))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(LAW.glob("*/*.jsonl")), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_both_find_the_first_fault_of_a_stream(path):
+    ledger, judge = Ledger(), Validator("consumer")
+    for record in path.read_bytes().splitlines():
+        errors = {finding.rule for finding in judge.feed(record) if finding.level == "error"}
+        refusal = ledger.feed(record)
+        if refusal is not None and refusal.rule in WARNED_OF:
+            refusal = None
+        assert (refusal is not None) == bool(errors), (refusal, errors)
+        if refusal is not None:
+            assert refusal.rule in errors
+            return

@@ -451,6 +451,7 @@ def test_state_lives_on_and_a_patch_that_fails_changes_nothing():
 def test_a_thread_that_the_stream_goes_on_with():
     known = {"id": "m1", "role": "assistant", "content": "Hello", "subagentRunId": "s", "toolCalls": []}
     ledger = Ledger(messages=[known], state={"n": 1})
+    assert [text.text for text in ledger.work("s").texts] == ["Hello"]
     ledger.feed(start())
     ledger.feed({"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/n", "value": 2}]})
     ledger.feed({"type": "TEXT_MESSAGE_START", "messageId": "m1", "subagentRunId": "s"})

@@ -183,21 +183,56 @@ def test_an_untouched_part_is_shared_and_a_touched_one_is_not():
     assert before == {"touched": {"n": 1}, "big": [0] * 1000}
 
 
-def test_copying_the_document_into_itself_fills_no_memory():
+def test_copies_are_shared_until_they_are_changed():
     document = {"n": 0}
-    for _ in range(200):  # 2 ** 200 values, were they really copied
+    for _ in range(10):
         document = apply(document, [duplicate("", "/again")])
-    document = apply(document, [op("replace", "/again/again/n", value=1)])
-    assert document["again"]["n"] == 0
-    assert document["again"]["again"]["n"] == 1
-    assert document["again"]["again"]["again"]["n"] == 0
+    changed = apply(document, [op("replace", "/again/again/n", value=1)])
+    assert changed["again"]["n"] == 0
+    assert changed["again"]["again"]["n"] == 1
+    assert changed["again"]["again"]["again"]["n"] == 0
+    assert document["again"]["again"]["n"] == 0
+
+
+def grown(document, patches):
+    """Return the document at the first patch that is refused, and why it is."""
+    for patch in patches:
+        try:
+            document = apply(document, patch)
+        except PatchError as refused:
+            return document, str(refused)
+    raise AssertionError("nothing was refused")
+
+
+def test_copying_the_document_into_itself_comes_to_an_end():
+    doubled = [duplicate("/list", "/list/-"), duplicate("/list", "/list/-")]
+    document, why = grown({"list": [0]}, [doubled] * 100)  # 2 ** 100 values, were it let
+    assert why == "operation 1: the document would have more than 100,000 values"
+    assert len(json.dumps(document)) < 1_000_000
+
+
+def test_what_is_sent_may_be_as_large_as_it_is():
+    large = list(range(150_000))
+    document = apply({}, [op("add", "/large", value=large), move("/large", "/moved")])
+    assert document == {"moved": large}
+
+
+def test_growing_deeper_comes_to_an_end():
+    too_deep = "operation 0: the document would be nested more than 200 levels deep"
+    document, why = grown({}, [[op("add", "/a" * depth, value={})] for depth in range(1, 300)])
+    assert why == too_deep
+    assert grown(document, [[duplicate("", "/b")]])[1] == too_deep
+    assert grown({"b": [], **document}, [[move("/b", "/a" * 199 + "/b")]])[1] == too_deep
+    assert apply({"b": 1, **document}, [move("/b", "/a" * 199 + "/b")])
 
 
 def test_nesting_deeper_than_python_recurses_is_refused():
     deep = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(PatchError, match="operation 0: the value is nested too deeply"):
+    with pytest.raises(
+        PatchError, match="operation 0: the document would be nested more than 200 levels deep"
+    ):
         apply({}, [op("add", "/a", value=deep)])
 
 

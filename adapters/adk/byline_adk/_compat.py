@@ -13,16 +13,18 @@ OLDEST: Final = (2, 6)
 
 BEYOND: Final = (3, 0)
 
-CAPABILITIES: Final = MappingProxyType({
-    # capability                 first version that has it
-    "mixed_turn": (2, 7),  #     a task delegated beside other calls of one model turn
-    "task_root": (2, 7),  #      a root agent in task mode
-    "shared_actions": (2, 7),  # a model run's events share one `actions` object with its callback context
-    "node_path": (2, 10),  #     callbacks know the path of their node
-    "abort": (2, 11),  #         run_async(abort_signal=...)
-    "nested_task": (2, 12),  #   a task agent delegates on
-    "approval": (2, 13),  #      a confirmation inside a single_turn agent resumes through its caller
-})
+CAPABILITIES: Final = MappingProxyType(
+    {
+        # capability                 first version that has it
+        "mixed_turn": (2, 7),  #     a task delegated beside other calls of one model turn
+        "task_root": (2, 7),  #      a root agent in task mode
+        "shared_actions": (2, 7),  # a model run's events share one `actions` object with its callback context
+        "node_path": (2, 10),  #     callbacks know the path of their node
+        "abort": (2, 11),  #         run_async(abort_signal=...)
+        "nested_task": (2, 12),  #   a task agent delegates on
+        "approval": (2, 13),  #      a confirmation inside a single_turn agent resumes through its caller
+    }
+)
 
 
 def installed() -> tuple[int, int]:

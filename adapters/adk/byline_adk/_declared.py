@@ -494,7 +494,7 @@ def workflow(native: Native) -> Mapping[str, Declared]:
                     requests={"alpha": [["user: go"]], "beta": [["user: alpha drafts"]]},
                 )
             ],
-            _shows(native, "nodes-in-sequence", lambda events, _: len(_said(events)) == 2),  # noqa: PLR2004
+            _shows(native, "nodes-in-sequence", lambda events, _: len(_said(events)) == 2),
         ),
         "a-loop-of-two": Declared(
             own,

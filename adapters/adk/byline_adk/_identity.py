@@ -37,7 +37,7 @@ from byline.events import AssistantMessage, Message, ToolMessage
 
 from ._compat import can
 
-__all__ = ["HERE", "SPAWN", "Book", "Invocation", "Kind", "ToolUse", "Spawn", "depth_first"]
+__all__ = ["HERE", "SPAWN", "Book", "Invocation", "Kind", "Spawn", "ToolUse", "depth_first", "is_placeholder"]
 
 
 class Kind(Enum):
@@ -173,7 +173,13 @@ class Book:
         else:
             tag = f"{call.id}@{owner.id}"
         use = ToolUse(
-            call.id, call.name or "", owner, tag, args=call.args or {}, course=course, long_running=long_running
+            call.id,
+            call.name or "",
+            owner,
+            tag,
+            args=call.args or {},
+            course=course,
+            long_running=long_running,
         )
         use.public = self._ids.claim(call.id, owner.id)
         self._uses.setdefault(call.id, []).append(use)
@@ -194,9 +200,7 @@ class Book:
 
     def waiting(self) -> list[ToolUse]:
         """Return the long-running calls that nobody has answered."""
-        return [
-            use for uses in self._uses.values() for use in uses if use.long_running and not use.answered
-        ]
+        return [use for uses in self._uses.values() for use in uses if use.long_running and not use.answered]
 
     def history(self) -> list[Message]:
         """Return the past calls as messages: their public ids are taken, and the waiting ones are known."""
@@ -347,7 +351,9 @@ class Book:
             if one.kind is not Kind.CHAT:
                 break
         anchor = line[-1]
-        root = (source.agent or self.root.agent).root_agent if hasattr(self.root.agent, "root_agent") else None
+        root = (
+            (source.agent or self.root.agent).root_agent if hasattr(self.root.agent, "root_agent") else None
+        )
         agent = root.find_agent(target) if root is not None else None
         above = agent.parent_agent.name if agent is not None and agent.parent_agent is not None else None
         continued = next((one for one in line if one.name == target), None)

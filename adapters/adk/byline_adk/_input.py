@@ -22,7 +22,12 @@ from ._identity import Book, ToolUse
 
 __all__ = ["Answer", "Turn", "turns"]
 
-_MEDIA: Final = {"image": "image/*", "audio": "audio/*", "video": "video/*", "document": "application/octet-stream"}
+_MEDIA: Final = {
+    "image": "image/*",
+    "audio": "audio/*",
+    "video": "video/*",
+    "document": "application/octet-stream",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,6 @@ def _part(part: Any) -> types.Part:
         try:
             data = base64.b64decode(source.value, validate=True)
         except (ValueError, binascii.Error) as fault:
-            raise InputError(f"a {part.type} part holds data that is not base64: {fault}") from fault
+            raise InputError(f"the data of part {part.type!r} is not base64: {fault}") from fault
         return types.Part(inline_data=types.Blob(data=data, mime_type=mime))
     return types.Part(file_data=types.FileData(file_uri=source.value, mime_type=mime))

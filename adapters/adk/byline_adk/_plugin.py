@@ -27,6 +27,7 @@ class AdkAdapter:
     name = "adk"
     extra = "adk"
     requires: Sequence[str] = ("google.adk",)
+    refines: Sequence[str] = ()
 
     def takes(self, target: object) -> bool:
         """Return whether `target` is one of ADK's; any of its base classes tells."""

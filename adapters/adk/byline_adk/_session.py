@@ -12,7 +12,7 @@ from byline.events import Message, RunAgentInput
 from byline.hooks import Plugins
 from byline.plain import plain
 from google.adk.agents.base_agent import BaseAgent
-from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.agents.run_config import RunConfig, StreamingMode  # type: ignore[attr-defined,unused-ignore]
 from google.adk.apps.app import App
 from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
@@ -113,7 +113,7 @@ class AdkSession:
     """Runs the app once and reports what happens."""
 
     def __init__(self, bound: BoundRunner, user_id: str, session_id: str, kwargs: dict[str, Any]) -> None:
-        self.thread_id: Final = session_id
+        self.thread_id = session_id
         self.run_id = ""
         self.parent_run_id: str | None = None
         self.history: Sequence[Message] = ()
@@ -121,7 +121,7 @@ class AdkSession:
         self.run_input: RunAgentInput | None = None
         self.native_message: types.Content | None = None
         self._bound: Final = bound
-        self._where: Final = {"user_id": user_id, "session_id": session_id}
+        self._where: Final[dict[str, Any]] = {"user_id": user_id, "session_id": session_id}
         self._kwargs: Final = kwargs
         self._book: Final = Book(bound.runner.agent)
         self._state: dict[str, Any] = {}

@@ -67,7 +67,8 @@ class Watch:
         self._by_key: Final[dict[str, Invocation]] = {}
         self._streams: Final[dict[str, _Said]] = {}
         self._spawns: Final[dict[ToolUse, Spawn]] = {}
-        self._asked: Final[dict[str, tuple[Invocation, Any, ToolUse | None]]] = {}
+        self._broken: Final[dict[ToolUse, tuple[str, str | None]]] = {}
+        self._asked: Final[dict[str, tuple[Invocation, Any]]] = {}
         self._pending: Final[dict[str, Any]] = {}
         self._forwarded: Final[dict[str, Any]] = {}
         self._state: Final[dict[str, Any]] = plain(_kept(state))
@@ -172,9 +173,11 @@ class Watch:
         if use is None or spawn is None or isinstance(error, asyncio.CancelledError):
             return
         spawn.taken = True
+        failure = (str(error) or type(error).__name__, type(error).__name__)
+        self._broken[use] = failure
         one = use.spawned
         if one is not None and one.opened and one.failure is None:
-            one.failure = (str(error) or type(error).__name__, type(error).__name__)
+            one.failure = failure
 
     def is_inside(self, course: str) -> bool:
         """Return whether events of this ADK invocation are those of an AgentTool's own runner."""
@@ -271,11 +274,9 @@ class Watch:
         for response in responses:
             self._response(owner, event, response)
         self._around(owner, event)
-        if speaker is not None:
-            speaker.speaking = False
-            if speaker is self.book.root:
-                self._error = None
-            self._settle(speaker)
+        owner.speaking = False
+        if speaker is self.book.root:
+            self._error = None
         if failed and not self._aborted:
             self._error_event(owner, event, speaker)
         if event.actions.transfer_to_agent:
@@ -291,53 +292,48 @@ class Watch:
         parts = event.content.parts
         thought = "".join(part.text for part in parts if part.text and part.thought)
         text = "".join(part.text for part in parts if part.text and not part.thought)
-        # Something between the model and here may have replaced the answer: then it is another message.
-        run_of_text = run if text == "".join(stream.text) or not stream.text else f"{run}#2"
-        long_running = event.long_running_tool_ids or ()
+        if stream.text and text != "".join(stream.text):
+            # Something between the model and here replaced the answer: then it is another message.
+            self._say(s.ModelOver(key, run))
+            run, stream = f"{run}#2", _Said()
         for part in parts:
             if part.text and part.thought:
                 if thought != "".join(stream.thought):
                     self._say(s.Reasoning(key, run, part.text))
             elif part.text:
                 if text != "".join(stream.text):
-                    self._say(s.Text(key, run_of_text, part.text))
+                    self._say(s.Text(key, run, part.text))
             elif part.function_call is not None:
-                self._call(owner, event, part.function_call, stream, long_running, stored=stored)
+                self._call(owner, event, run, part.function_call, stream, stored=stored)
             elif part.executable_code is not None or part.code_execution_result is not None:
-                self._code(owner, run, part)
-        for late in {run, run_of_text}:
-            self._say(s.ModelOver(key, late))
+                self._code(owner, part)
+        self._say(s.ModelOver(key, run))
 
     def _call(
         self,
         owner: Invocation,
         event: Any,
+        run: str,
         call: Any,
         stream: _Said,
-        long_running: Any,
         *,
         stored: bool,
     ) -> None:
+        long_running = event.long_running_tool_ids or ()
         use = self.book.note_use(
             owner, call, event.invocation_id, stored=stored, long_running=call.id in long_running
         )
         if not _is_plumbing(owner, use.name):
-            self._say(s.Call(owner.key, event.id, call.id, use.name))
+            self._say(s.Call(owner.key, run, call.id, use.name))
             arguments = stream.arguments.get(call.id)
             rest = content.to_json(use.args) if arguments is None else arguments.rest(use.args)
-            self._say(s.Arguments(owner.key, event.id, call.id, rest))
+            self._say(s.Arguments(owner.key, run, call.id, rest))
         if call.id in long_running and use.name in self._client_tools:
             self._outside.add(owner)
         elif call.id in long_running:
-            waits = None
-            if use.name == content.CONFIRMATION:
-                original = (use.args.get("originalFunctionCall") or {}).get("id")
-                waits = self.book.use(original, owner)
-                if waits is not None:
-                    waits.answered = False
-            self._asked[call.id] = (owner, call, waits)
+            self._asked[call.id] = (owner, call)
 
-    def _code(self, owner: Invocation, run: str, part: Any) -> None:
+    def _code(self, owner: Invocation, part: Any) -> None:
         kind, value = (
             ("code", part.executable_code)
             if part.executable_code is not None
@@ -361,7 +357,9 @@ class Watch:
         if is_placeholder(event, response):
             return
         if use is not None and use.long_running and event.author != "user" and response.id in self._asked:
-            self._pending[response.id] = response.response  # what a long-running tool returned in the meantime
+            self._pending[response.id] = (
+                response.response
+            )  # what a long-running tool returned in the meantime
             return
         if use is not None:
             if use.owner is not owner:
@@ -384,10 +382,10 @@ class Watch:
             return
         if one.kind is Kind.TASK and not by_event:
             return  # in a mixed turn the tool "returns" before the task begins
-        if one.failure is None and not one.left and isinstance(result, str):
-            # Only who never came to its end and got this text has failed: anybody may say it.
-            if result.startswith(_HIDDEN_FAILURE):
-                one.failure = (result.removeprefix(_HIDDEN_FAILURE), None)
+        # Only who never came to its end and got this text has failed: anybody may say it.
+        cut_off = one.failure is None and not one.left and isinstance(result, str)
+        if cut_off and result.startswith(_HIDDEN_FAILURE):
+            one.failure = (result.removeprefix(_HIDDEN_FAILURE), None)
         if one.result is None and one.kind is Kind.CALL and not isinstance(result, str) and not by_event:
             one.result = result
         one.done = True
@@ -519,19 +517,29 @@ class Watch:
     def _close(self, one: Invocation) -> None:
         one.over = True
         if one.failure is None and any(
-            owner is one and not self._is_answered(id_) for id_, (owner, _, _) in self._asked.items()
+            owner is one and not self._is_answered(id_) for id_, (owner, _) in self._asked.items()
         ):
             one.failure = (_LOST, INTERRUPT_LOST)
         if one.failure is not None:
+            self._answer_broken(one)
             self._say(s.Failed(one.key or "", *one.failure))
         elif one.result is None:
             self._say(s.Closed(one.key or ""))
         else:
             self._say(s.Closed(one.key or "", one.result))
 
+    def _answer_broken(self, owner: Invocation) -> None:
+        """Answer the calls whose tools broke: their agent broke with them, and ADK answers for neither."""
+        for use, (message, kind) in list(self._broken.items()):
+            if use.owner is owner and not use.answered:
+                use.answered = True
+                self._say(s.Result(owner.key, use.id, f"{kind}: {message}"))
+
     def _waits(self, one: Invocation) -> bool:
         """Return whether `one`, or what runs inside, asked something that nobody answered."""
-        return any(one in owner.up() and not self._is_answered(id_) for id_, (owner, _, _) in self._asked.items())
+        return any(
+            one in owner.up() and not self._is_answered(id_) for id_, (owner, _) in self._asked.items()
+        )
 
     def _is_answered(self, id_: str) -> bool:
         use = self.book.use(id_)
@@ -547,19 +555,20 @@ class Watch:
         if self._error is not None:
             return s.RunFailed(*self._error)
         asked = []
-        for id_, (owner, call, _) in self._asked.items():
+        for id_, (owner, call) in self._asked.items():
             if not self._is_answered(id_) and not any(each.over for each in owner.up()):
                 self._say(content.question(owner.key, call, self._pending.get(id_, s.ABSENT)))
                 asked.append(id_)
+        kept: set[Invocation] = set()
         for one in depth_first(each for each in self.book.live if each.opened and not each.over):
             if one.kind is Kind.ROOT or self._waits(one):
                 continue
             waits = one.kind is Kind.TASK or _mode(one) == "task" or one in self._outside
             if waits or (one.kind is Kind.CHAT and self._keeps(one)):
+                kept.update(one.up())
                 self._say(s.Suspended(one.key or ""))
-            elif one.done or one.kind is not Kind.CALL:
-                if not asked and not any(each.over is False and _suspends(each, one) for each in self.book.live):
-                    self._close(one)
+            elif not asked and one not in kept and (one.done or one.kind is not Kind.CALL):
+                self._close(one)
         return s.RunFinished(result=self.result, asked=asked)
 
     def crash(self, error: BaseException) -> s.RunFailed:
@@ -574,6 +583,7 @@ class Watch:
         for one in depth_first(self.book.live):
             if one.failure is not None and one.opened and not one.over:
                 self._close(one)
+        self._answer_broken(self.book.root)
 
     def _keeps(self, one: Invocation) -> bool:
         """Return whether ADK routes the user's next text to this chat agent, or to one that runs inside it."""
@@ -583,10 +593,6 @@ class Watch:
                 return False
             agent = agent.parent_agent
         return True
-
-
-def _suspends(inner: Invocation, outer: Invocation) -> bool:
-    return inner is not outer and inner.opened and outer in inner.up()
 
 
 def _mode(one: Invocation) -> str | None:

@@ -15,7 +15,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
-__all__ = ["Say", "ScriptedLlm", "Script", "last_text"]
+__all__ = ["Say", "Script", "ScriptedLlm", "last_text"]
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,7 @@ def _argument(id_: str | None, key: str, value: Any) -> Iterator[types.Part]:
     else:
         values = [types.PartialArg(json_path=path, null_value="NULL_VALUE")]
     for partial in values:
-        yield types.Part(
-            function_call=types.FunctionCall(id=id_, partial_args=[partial], will_continue=True)
-        )
+        yield types.Part(function_call=types.FunctionCall(id=id_, partial_args=[partial], will_continue=True))
 
 
 def _words(text: str) -> list[str]:

@@ -8,10 +8,14 @@ from byline.hooks import Plugins, hookimpl
 from byline_langgraph._plugin import LangGraphAdapter
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from byline.agent import Adapter, Bound
+    from byline.recording import Observation
+    from byline.team_view import TeamView
     from byline.testing import Host
 
-__all__ = ["DeepAgentsAdapter", "byline_adapters", "byline_hosts"]
+__all__ = ["DeepAgentsAdapter", "byline_adapters", "byline_hosts", "byline_observe"]
 
 
 class DeepAgentsAdapter(LangGraphAdapter):
@@ -40,6 +44,12 @@ class DeepAgentsAdapter(LangGraphAdapter):
 
         return bind(target, plugins, **options)
 
+    def describe(self, target: Any) -> "TeamView":
+        """Return the team behind a graph."""
+        from ._inspect import describe
+
+        return describe(target)
+
 
 @hookimpl
 def byline_adapters() -> "Sequence[Adapter]":
@@ -57,3 +67,17 @@ def byline_hosts() -> "Sequence[Host]":
     from .conformance import hosts
 
     return hosts()
+
+
+@hookimpl(tryfirst=True)
+def byline_observe(observation: "Observation", target: Any) -> "AbstractContextManager[None] | None":
+    """Watch every graph that is run inside the recording, as this adapter reads them."""
+    import importlib.util
+
+    if any(importlib.util.find_spec(module) is None for module in DeepAgentsAdapter.requires):
+        return None
+    if target is not None and not LangGraphAdapter().takes(target):
+        return None
+    from ._record import observing
+
+    return observing(observation)

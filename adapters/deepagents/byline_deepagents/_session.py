@@ -1,14 +1,19 @@
 """One run of a deep agent, or of a graph that calls one."""
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from byline import signals as s
 from byline.agent import Sink
+from byline.errors import ResumeError
+from byline.events import Message
 from byline.hooks import Plugins
 from byline_langgraph import _session as langgraph
 from byline_langgraph._compat import check as check_langgraph
+from byline_langgraph._handler import Handler
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.types import Command, StateSnapshot
 
 from . import _compat
@@ -39,20 +44,46 @@ def bind(target: Any, plugins: Plugins, **options: Any) -> langgraph.BoundGraph:
 class DeepGraph(langgraph.BoundGraph):
     """A graph in our hands; the options are those of LangGraph's."""
 
+    handler = TaskHandler
+
     @property
     def session(self) -> type["DeepSession"]:
         """The kind of a run."""
         return DeepSession
 
+    def delegates(self, tool: BaseTool) -> Mapping[str, Any] | None:
+        """Return the subagents of `task`, and the remote ones of `start_async_task`, by their names.
+
+        They stand in the tools' closures only; the paths are the same from 0.7.12 to 0.7.32.
+        """
+        held = _held(getattr(tool, "func", None))
+        if tool.name == "task":
+            known = _held(held.get("_validate_and_prepare_state")).get("subagents_by_name")
+            return known if isinstance(known, Mapping) else held.get("subagent_graphs")
+        if tool.name == "start_async_task":
+            return held.get("agent_map")
+        return None
+
 
 class DeepSession(langgraph.GraphSession):
     """Runs the graph once and reports what happens."""
 
-    handler: TaskHandler | None
+    async def prepare(self) -> None:
+        """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing can take."""
+        run_input = self.run_input
+        if run_input is not None and run_input.resume and not self._has_checkpointer():
+            if asked := _askers(run_input.messages):
+                raise ResumeError(
+                    f"resume needs a checkpointer, and this agent has none: what subagent "
+                    f"{', '.join(map(repr, asked))} asked cannot be continued; "
+                    "create_deep_agent(..., checkpointer=...) keeps it, for the subagents too"
+                )
+        await super().prepare()
 
-    def _observer(self, sink: Sink) -> TaskHandler:
-        handler = TaskHandler(sink, self._bound.transparent)
-        handler.resumes = isinstance(self.native_input, Command)
+    def _observer(self, sink: Sink) -> Handler:
+        handler = super()._observer(sink)
+        if isinstance(handler, TaskHandler):
+            handler.resumes = isinstance(self.native_input, Command)
         return handler
 
     def _whose(self, snapshot: StateSnapshot) -> Mapping[str, str]:
@@ -79,8 +110,7 @@ class DeepSession(langgraph.GraphSession):
         The state is the root's own, after its reducers; `task` says which keys a subagent wrote.  Where several
         wrote one mapping in the same step, each is credited with its own entries of it.
         """
-        handler = self.handler
-        written = [] if handler is None else handler.take_written()
+        written = self.handler.take_written() if isinstance(self.handler, TaskHandler) else []
         changed = {key for key in state if key not in before or state[key] != before[key]}
         told = dict(before)
         signals: list[s.Signal] = []
@@ -104,6 +134,21 @@ class DeepSession(langgraph.GraphSession):
 
     _unsent = True
     """Whether the client has no state of this run yet that a patch could apply to."""
+
+
+def _askers(messages: Iterable[Message]) -> list[str]:
+    """Return the `subagentRunId`s of the calls that a client has no answer to."""
+    waiting: dict[str, str] = {}
+    for message in messages:
+        if message.role == "assistant" and message.subagent_run_id is not None:
+            waiting |= {call.id: message.subagent_run_id for call in message.tool_calls or ()}
+        elif message.role == "tool":
+            waiting.pop(message.tool_call_id, None)
+    return list(dict.fromkeys(waiting.values()))
+
+
+def _held(function: Any) -> Mapping[str, Any]:
+    return inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
 
 
 def _sole(key: str, written: Iterable[tuple[str, Mapping[str, Any]]], state: Mapping[str, Any]) -> bool:

@@ -1,3 +1,13 @@
 """byline for LangGraph: existing graphs as sources of attributed AG-UI events."""
 
-__all__: list[str] = []
+from typing import Any
+
+__all__ = ["lookup_tool"]
+
+
+def __getattr__(name: str) -> Any:  # the plugin is loaded without LangGraph, too
+    if name == "lookup_tool":
+        from ._artifacts import lookup_tool
+
+        return lookup_tool
+    raise AttributeError(name)

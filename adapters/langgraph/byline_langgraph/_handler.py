@@ -39,6 +39,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command, Send
 
 from . import _compat
+from ._bridge import PREDICT_STATE, predicts, quiet, spelled_out
 from ._content import open_calls, parts_of, pieces
 from ._review import Action, review_of
 
@@ -58,7 +59,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Scope:
     """What runs inside one graph: an invocation, the parent agent, or something transparent inside one of them."""
 
-    __slots__ = ("_handed", "_handoffs", "name", "ns", "outer", "owner", "transparent")
+    __slots__ = ("_handed", "_handoffs", "asked", "id", "name", "ns", "outer", "owner", "transparent")
 
     def __init__(
         self, outer: "Scope | None", owner: str | None, name: str, ns: str, *, transparent: bool
@@ -68,6 +69,8 @@ class Scope:
         self.name: Final = name
         self.ns: Final = ns
         self.transparent: Final = transparent
+        self.id = ""  # of an invocation: the same in every run
+        self.asked = False  # whether one of its steps stopped with a question, which stops the graph
         self._handoffs: dict[str, s.CallRef] = {}  # by the node that control was handed to
         self._handed: dict[str, s.CallRef] = {}  # by the task that took it, for its retries
 
@@ -99,6 +102,7 @@ class _Run:
         "inputs",
         "inside",
         "is_graph",
+        "is_step",
         "name",
         "node",
         "ns",
@@ -117,6 +121,7 @@ class _Run:
         self.ns: Final[str] = metadata.get("langgraph_checkpoint_ns") or ""
         self.inside: Scope | None = None if parent is None else parent.inside
         self.is_graph = False
+        self.is_step = False
         self.node: str | None = None  # set for a step of a graph
         self.call: str | None = None  # the tool call id, for a tool run
         self.inputs: Any = inputs
@@ -127,13 +132,26 @@ class _Run:
 class _Model:
     """One model run while it is open."""
 
-    __slots__ = ("calls", "held", "media", "message", "metadata", "muted", "owner", "said")
+    __slots__ = (
+        "calls",
+        "held",
+        "media",
+        "message",
+        "metadata",
+        "muted",
+        "no_calls",
+        "no_text",
+        "owner",
+        "said",
+    )
 
     def __init__(self, run_id: UUID, owner: str | None, metadata: Mapping[str, Any], *, muted: bool) -> None:
         self.owner: Final = owner
         self.message: Final = f"lc_run--{run_id}"
         self.metadata: Final = metadata
         self.muted: Final = muted
+        self.no_text: Final = quiet(metadata, "messages")
+        self.no_calls: Final = quiet(metadata, "tool-calls")
         self.said = False
         self.media = 0
         self.calls: dict[Any, str] = {}  # by the chunk's index
@@ -172,12 +190,27 @@ class Handler(BaseCallbackHandler):
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
         self._transparent: Final = transparent
+        self.state_was_set = False
+        """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
+        self._quiet: Final[set[tuple[str | None, str]]] = set()  # calls that the app keeps from the stream
         self._runs: Final[dict[UUID, _Run]] = {}
         self._models: Final[dict[UUID, _Model]] = {}
+        self._waiting: Final[
+            dict[str, list[str]]
+        ] = {}  # owners that ended with a question of their own, by their id
         self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
         self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
+
+    def owner_of(self, run_id: UUID) -> str | None:
+        """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
+        model = self._models.get(run_id)
+        if model is not None:
+            return model.owner
+        run = self._runs.get(run_id)
+        return None if run is None else _owner(run)
 
     # LangChain streams a model when some handler is a "streaming callback handler", which is a matter of having
     # these two methods; without one, `invoke` inside a tool gives no tokens.
@@ -189,6 +222,25 @@ class Handler(BaseCallbackHandler):
 
         def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
             return output
+
+    # ------------------------------------------------------ for whoever asks
+
+    def direct_subagent(self, run_id: UUID) -> str | None:
+        """Return the name of the parent's direct subagent that a run is a step of, if it is one."""
+        run = self._runs.get(run_id)
+        scope = None if run is None else run.inside
+        if scope is None or scope.owner is None or scope.outer is None or scope.outer.owner is not None:
+            return None
+        return scope.name
+
+    def is_the_parents(self, run_id: UUID | None) -> bool:
+        """Return whether what runs under `run_id` is done by the parent agent."""
+        run = None if run_id is None else self._runs.get(run_id)
+        return run is None or _owner(run) is None
+
+    def invocation_of(self, call: str) -> str | None:
+        """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
+        return self._spawned.get(call)
 
     # --------------------------------------------------------------- graphs
 
@@ -206,10 +258,10 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         run = _Run(run_id, parent, kwargs.get("name") or "", metadata or {}, inputs)
-        is_step = any(tag.startswith(_STEP) for tag in tags or ())
-        if parent is not None and is_step and not parent.is_graph:
+        run.is_step = any(tag.startswith(_STEP) for tag in tags or ())
+        if parent is not None and run.is_step and not parent.is_graph:
             self._open(parent, run)
-        if parent is not None and (is_step or _is_pushed(run, parent, metadata or {})):
+        if parent is not None and (run.is_step or _is_pushed(run, parent, metadata or {})):
             run.inside = parent.inside
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
@@ -231,14 +283,18 @@ class Handler(BaseCallbackHandler):
         run = self._runs.pop(run_id, None)
         if run is None:
             return
+        scope = run.inside
         if isinstance(error, GraphInterrupt):
             self._asked(run, error)
+            if scope is not None and run.is_step:
+                scope.asked = True
         if run.node is not None:
             self._left_node(run, None)
-        scope = run.inside
         if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
             return
         if isinstance(error, GraphInterrupt):
+            if not _interrupts(error):  # a breakpoint, which asks nothing: the next run goes on from there
+                self.sink.report(s.Suspended(cast("str", scope.owner)))
             return  # suspended, if the question reaches the end of the run
         if isinstance(error, GraphBubbleUp):
             self.sink.report(s.Closed(cast("str", scope.owner)))  # control was handed on
@@ -257,22 +313,33 @@ class Handler(BaseCallbackHandler):
             return
         tool, node = _between(graph)
         spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
+        spawned = None if spawned in self._quiet else spawned  # a call that is not shown leads nowhere
         handed = outer.handed_to(node, graph.ns) if tool is None else None
         name = _name(graph, tool, node)
         if not self._is_subagent(graph, outer, tool, node, name):
             graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
             return
+        id_ = _stable_id(name, graph.ns, tool, own_ns)
+        if waiting := self._waiting.get(
+            id_
+        ):  # the caller answered the question itself: the same invocation goes on
+            graph.inside = self._enter(Scope(outer, waiting.pop(0), name, own_ns, transparent=False))
+            graph.inside.id = id_
+            return
         owner = str(graph.id)
         scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
+        scope.id = id_
         opened = s.Opened(
             owner,
             name,
-            id=_stable_id(name, graph.ns, tool, own_ns),
+            id=id_,
             parent=outer.owner,
             spawned_by=spawned or handed,
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
+        if spawned is not None and spawned.owner is None:
+            self._spawned[spawned.call] = opened.id or owner
         graph.inputs = None
 
     def _refined(self, opened: s.Opened, scope: Scope, graph: _Run, tool: _Run | None) -> s.Opened:
@@ -331,8 +398,15 @@ class Handler(BaseCallbackHandler):
         return opened._replace(metadata={**(opened.metadata or {}), **known})
 
     def _close(self, scope: Scope, outputs: Any) -> None:
-        if not scope.transparent:
-            self.sink.report(s.Closed(cast("str", scope.owner), _result(outputs)))
+        if scope.transparent:
+            return
+        owner = cast("str", scope.owner)
+        if scope.asked:
+            # A graph with a thread of its own keeps its question to itself and returns what it has.  It waits on its
+            # thread, and only its caller can answer; whether it did, the end of the run will tell.
+            self._waiting.setdefault(scope.id, []).append(owner)
+        else:
+            self.sink.report(s.Closed(owner, _result(outputs)))
 
     def _left_node(self, run: _Run, outputs: Any) -> None:
         """A step is over: what its output says that no callback said, and the step itself."""
@@ -374,7 +448,7 @@ class Handler(BaseCallbackHandler):
 
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
         owner = _owner(run)
-        for interrupt in error.args[0] if error.args else ():
+        for interrupt in _interrupts(error):
             self.sink.report(
                 question(
                     owner,
@@ -447,6 +521,8 @@ class Handler(BaseCallbackHandler):
 
     def _answer(self, owner: str | None, call: str, output: Any) -> None:
         self._unanswered.get(owner, set()).discard(call)
+        if (owner, call) in self._quiet:
+            return
         self._answered.setdefault(owner, set()).add(call)
         content = output.content if isinstance(output, ToolMessage) else output
         if not isinstance(content, str | list):
@@ -503,13 +579,40 @@ class Handler(BaseCallbackHandler):
         message = chunk.message
         content = message.content
         if isinstance(content, str) and not message.additional_kwargs:
-            if content:
+            if content and not model.no_text:
                 model.said = True
                 self.sink.report(s.Text(model.owner, model.message, content))
         else:
             self._say(model, model.message, content, message.additional_kwargs)
         for part in getattr(message, "tool_call_chunks", ()):
             self._call_chunk(model, part)
+
+    @_guarded
+    def catch_up(self, run_id: UUID, heard: Sequence[tuple[Any, Any]]) -> None:
+        """Take several tokens of one model run, each with its chunk; plain text is told in one piece."""
+        model = self._models.get(run_id)
+        if model is None or model.muted:
+            return
+        text: list[str] = []
+        for token, chunk in heard:
+            message: Any = getattr(chunk, "message", None)
+            content = getattr(message, "content", None)
+            if (
+                isinstance(content, str)
+                and not message.additional_kwargs
+                and not getattr(message, "tool_call_chunks", ())
+            ):
+                text.append(content)
+                continue
+            self._tell(model, text)
+            self.on_llm_new_token(token, chunk=chunk, run_id=run_id)
+        self._tell(model, text)
+
+    def _tell(self, model: _Model, text: list[str]) -> None:
+        if whole := "".join(text):
+            model.said = True
+            self.sink.report(s.Text(model.owner, model.message, whole))
+        text.clear()
 
     @_guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
@@ -545,7 +648,7 @@ class Handler(BaseCallbackHandler):
         self, model: _Model, run: str, content: Any, additional: Mapping[str, Any] | None = None
     ) -> None:
         for kind, value in pieces(content, additional):
-            if not value:
+            if not value or model.no_text:
                 continue
             if kind == "text":
                 model.said = True
@@ -562,6 +665,9 @@ class Handler(BaseCallbackHandler):
         """Say what of a finished answer was not streamed: all of it, or the calls that came only with the end."""
         if not model.said:
             self._say(model, run, message.content, message.additional_kwargs)
+        if model.no_calls:
+            self._quiet.update((model.owner, str(call["id"])) for call in message.tool_calls)
+            return
         started = set(model.calls.values())
         for index, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
             id_ = call["id"] or f"{run}:call-{index}"
@@ -574,6 +680,8 @@ class Handler(BaseCallbackHandler):
 
     def _call_chunk(self, model: _Model, part: Mapping[str, Any]) -> None:
         """One piece of a tool call: the first names it, the others are told by their index."""
+        if model.no_calls:
+            return
         index, text = part.get("index"), part.get("args") or ""
         if part.get("name") and (part.get("id") or index not in model.calls):
             id_ = part.get("id") or f"{model.message}:call-{len(model.calls)}"
@@ -590,6 +698,9 @@ class Handler(BaseCallbackHandler):
     def _called(self, model: _Model, run: str, id_: str, name: str) -> None:
         self._unanswered.setdefault(model.owner, set()).add(id_)
         self._answered.get(model.owner, set()).discard(id_)
+        predicted = predicts(model.metadata, name)
+        if predicted is not None:
+            self.sink.report(s.Custom(model.owner, PREDICT_STATE, predicted))
         self.sink.report(s.Call(model.owner, run, id_, name))
 
     # --------------------------------------------------------------- custom
@@ -597,7 +708,15 @@ class Handler(BaseCallbackHandler):
     @_guarded
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
-        self.sink.report(s.Custom(None if run is None else _owner(run), name, data))
+        owner = None if run is None else _owner(run)
+        for signal in spelled_out(owner, name, data):
+            self.sink.report(signal)
+            self.state_was_set = self.state_was_set or isinstance(signal, s.StateIs)
+        self.sink.report(s.Custom(owner, name, data))
+
+
+def _interrupts(error: GraphInterrupt) -> Sequence[Any]:
+    return error.args[0] if error.args else ()
 
 
 def question(
@@ -728,16 +847,6 @@ def _messages(value: Any) -> Iterator[BaseMessage]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _messages(item)
-
-
-def _unanswered(inputs: Any) -> set[str]:
-    """Return the ids of the calls that a node was given to answer: one of its own, or those in its messages."""
-    messages = list(_messages(inputs))
-    calls = {str(call["id"]) for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
-    call = inputs.get("tool_call") if isinstance(inputs, Mapping) else None
-    if isinstance(call, Mapping):
-        calls.add(str(call.get("id")))
-    return calls - {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
 
 
 def _result(outputs: Any) -> Any:

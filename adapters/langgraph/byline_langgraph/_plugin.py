@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 from byline.hooks import Demo, Plugins, hookimpl
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from byline.agent import Adapter, Bound
+    from byline.recording import Observation
+    from byline.team_view import TeamView
     from byline.testing import Host
 
-__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos", "byline_hosts"]
+__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos", "byline_hosts", "byline_observe"]
 
 
 class LangGraphAdapter:
@@ -41,11 +45,31 @@ class LangGraphAdapter:
 
         return bind(target, plugins, **options)
 
+    def describe(self, target: Any) -> "TeamView":
+        """Return the team behind a graph."""
+        from ._inspect import describe
+
+        return describe(target)
+
 
 @hookimpl
 def byline_adapters() -> "Sequence[Adapter]":
     """Bring the LangGraph adapter."""
     return [LangGraphAdapter()]
+
+
+@hookimpl
+def byline_observe(observation: "Observation", target: Any) -> "AbstractContextManager[None] | None":
+    """Watch every graph that is run inside the recording; a graph that was given is one of them."""
+    import importlib.util
+
+    if importlib.util.find_spec("langgraph") is None:
+        return None
+    if target is not None and not LangGraphAdapter().takes(target):
+        return None
+    from ._record import observing
+
+    return observing(observation)
 
 
 @hookimpl

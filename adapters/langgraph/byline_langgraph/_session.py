@@ -1,5 +1,6 @@
 """One run of a LangGraph graph."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, cast
@@ -7,18 +8,26 @@ from uuid import uuid4
 
 from byline import signals as s
 from byline.agent import Sink
+from byline.artifacts import Artifacts
 from byline.errors import InputError, ResumeError
 from byline.events import Message, RunAgentInput
+from byline.grants import Grant, Grants, Guard, Inventory, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from langchain_core.tools import BaseTool
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot, StreamMode
 
 from . import _compat
+from ._artifacts import Carrier, require_lookup
+from ._gate import GateHandler, ToolGate
 from ._handler import Handler, question
 from ._input import conversation, graph_input, new_messages, open_without_answer, resume_command
+from ._inventory import inventory
+from ._rewire import Interceptor, ModelNode, rewire
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
 
@@ -46,6 +55,10 @@ class BoundGraph:
 
     `config` and `context` go to every run of it.  `transparent` names nested graphs that are no invocation of
     their own when no tool call stands between them and their caller; langgraph-supervisor's is `supervisor`.
+
+    With `grants` no run starts without a grant for `agent_id` (the graph's name, if it is not given) that covers
+    what the graph uses; `allow` names the tools and nodes that may hide what they use.  With `artifacts` the
+    parent's model gets placeholders for the artifacts in its subagents' results.
     """
 
     handler: type[Handler] = Handler
@@ -64,12 +77,28 @@ class BoundGraph:
         config: RunnableConfig | None = None,
         context: Any = None,
         transparent: Iterable[str] = ("supervisor",),
+        grants: Grants | None = None,
+        agent_id: str | None = None,
+        allow: Iterable[str] = (),
+        artifacts: Artifacts | None = None,
     ) -> None:
         self.graph: Final = graph
         self.plugins: Final = plugins
         self.config: Final = config
         self.context: Final = context
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
+        self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
+        self.artifacts: Final = artifacts
+        if artifacts is not None:
+            require_lookup(artifacts, self.uses())
+
+    def delegates(self, tool: BaseTool) -> Mapping[str, Any] | None:  # noqa: ARG002 - a derived adapter knows its own
+        """Return the subagents behind a delegation tool by their names, or `None` for an ordinary tool."""
+        return None
+
+    def uses(self) -> Inventory:
+        """Return what a run of the graph uses, as it is now."""
+        return inventory(self.graph, transparent=self.transparent, delegates=self.delegates)
 
     def open(self, run_input: RunAgentInput) -> "GraphSession":
         """Return the session of an AG-UI input."""
@@ -127,9 +156,23 @@ class GraphSession:
         self._kwargs: Final = kwargs
         self._state: Any = None
         self._asked: dict[str, Any] = {}
+        self.permit: Permit | None = None
+        self._grant: Grant | None = None
 
     async def prepare(self) -> None:
-        """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing waits for."""
+        """Make the graph's input of the client's, and hold the run to its grant.
+
+        Raises `ResumeError` for an answer that nothing waits for, and a `GrantError` for a run that is not
+        permitted; nothing has run then, and only a run that can begin spends its grant.
+        """
+        guard = self._bound.guard
+        if guard is not None:
+            self._grant = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
+        await self._make_input()
+        if guard is not None and self._grant is not None:
+            await asyncio.to_thread(guard.grants.spend, self._grant)
+
+    async def _make_input(self) -> None:
         run_input = self.run_input
         if run_input is None:
             return
@@ -160,9 +203,30 @@ class GraphSession:
         elif pending:
             raise open_without_answer(pending, self.thread_id)
         else:
-            values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
-            fresh = new_messages(run_input.messages, values.get("messages") or ())
-            self.native_input = graph_input(run_input, fresh, graph.channels) or None
+            self.native_input = self._continued(run_input, snapshot)
+
+    def _continued(self, run_input: RunAgentInput, snapshot: StateSnapshot) -> Any:
+        """Return the input of the thread's next run: what is new in the conversation and in the state.
+
+        A client sends the state back as it got it; what it did not change must not go through the reducers again.
+        A thread that stopped at a breakpoint goes on from there unless the user says something.
+        """
+        channels = self._bound.graph.channels
+        thread = snapshot.values if isinstance(snapshot.values, Mapping) else {}
+        fresh = new_messages(run_input.messages, thread.get("messages") or ())
+        if isinstance(run_input.state, Mapping):
+            known = plain({key: thread[key] for key in run_input.state if key in thread})
+            changed = {
+                key: value
+                for key, value in run_input.state.items()
+                if key not in known or known[key] != plain(value)
+            }
+            run_input = run_input.model_copy(update={"state": changed})
+        values = graph_input(run_input, fresh, channels)
+        if snapshot.next and not fresh:
+            values.pop("messages", None)
+            return Command(update=values) if values else None
+        return values or None
 
     async def drive(self, sink: Sink) -> s.RunFinished:
         """Run the graph under the observer.
@@ -172,8 +236,9 @@ class GraphSession:
         who did what; that is the handler's alone.
         """
         handler = self.handler = self._observer(sink)
-        config = merge_configs(self._theirs(), {"callbacks": [handler]})
-        stream = self._bound.graph.astream(
+        graph, callbacks = self._held(handler)
+        config = merge_configs(self._theirs(), {"callbacks": callbacks})
+        stream = graph.astream(
             self.native_input,
             config,
             stream_mode=_MODES,
@@ -196,6 +261,24 @@ class GraphSession:
                     await sink.drained()  # the next superstep waits for the consumer, as it does without us
         return s.RunFinished(asked=tuple(self._asked))
 
+    def _held(self, handler: Handler) -> tuple[Pregel[Any, Any, Any, Any], list[BaseCallbackHandler]]:
+        """Return the graph to run and its observers: held to the grant, and with placeholders for artifacts."""
+        bound = self._bound
+        callbacks: list[BaseCallbackHandler] = [handler]
+        interceptors: list[Interceptor] = []
+        model_nodes: list[ModelNode] = []
+        if self._grant is not None:
+            interceptors.append(ToolGate(self._grant))
+            callbacks.append(GateHandler(self._grant, handler))
+        if bound.artifacts is not None:
+            user = "" if self.permit is None else self.permit.user
+            carrier = Carrier(bound.artifacts, self.thread_id, user, handler, bound)
+            interceptors.append(carrier)
+            model_nodes.append(carrier.for_model)
+        if not interceptors:
+            return bound.graph, callbacks
+        return rewire(bound.graph, interceptors, model_nodes, bound.transparent), callbacks
+
     def _theirs(self) -> RunnableConfig:
         """Return the caller's config, with the callbacks that plain LangGraph would call."""
         bound = (self._bound.graph.config or {}).get("callbacks")
@@ -212,10 +295,13 @@ class GraphSession:
         if isinstance(self.result, Mapping):
             state = plain({key: value for key, value in self.result.items() if key not in NOT_STATE})
             before = self._state or {}
-            if state != before:
+            replaced = self.handler is not None and self.handler.state_was_set
+            if replaced or state != before:
                 self._state = state
-                for signal in self._changes(before, state):
+                for signal in [s.StateIs(None, state)] if replaced else self._changes(before, state):
                     sink.report(signal)
+            if self.handler is not None:
+                self.handler.state_was_set = False
 
     def _observer(self, sink: Sink) -> Handler:
         return self._bound.handler(sink, self._bound.transparent)

@@ -16,6 +16,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import Field
 
 __all__ = ["Say", "ScriptedModel"]
 
@@ -54,7 +55,7 @@ class ScriptedModel(BaseChatModel):
     provider: str = "byline"
     streams: bool = True
     """Whether it can stream at all."""
-    requests: list[Any] = []
+    requests: list[Any] = Field(default_factory=list, repr=False)  # LangChain takes the repr on every call
     """What it was asked, in order; give each model a list of its own."""
     tool_names: list[str] = []
 

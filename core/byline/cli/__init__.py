@@ -14,8 +14,12 @@ __all__ = ["main"]
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "demo": ("byline.cli.demo", "Run a team of scripted agents and watch who does what."),
+        "grant": ("byline.cli.grant", "Say what a grant covers and why it would be refused."),
         "check": ("byline.cli.check", "Judge streams of AG-UI events."),
         "tree": ("byline.cli.tree", "Show who did what in a stream of AG-UI events."),
+        "inspect": ("byline.cli.inspect", "See a team before it runs, and what is worth changing in it."),
+        "serve": ("byline.cli.serve", "Serve an app as an AG-UI agent."),
+        "view": ("byline.cli.view", "See a recording as one HTML page, or follow an endpoint."),
     }
 )
 """Name, module (with a command of that name), one line of help; a command is imported when it is used."""

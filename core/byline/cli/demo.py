@@ -18,7 +18,7 @@ from byline.events import BaseEvent, RunAgentInput, RunFinishedInterruptOutcome,
 from byline.hooks import Demo, Plugins
 from byline.ledger import Branch, Ledger, Work
 
-__all__ = ["demo"]
+__all__ = ["demo", "screen"]
 
 _SIGNS: Final = {
     "running": ("…", "yellow"),
@@ -86,7 +86,7 @@ async def _play(demo: Demo, file: IO[str], console: Console, pause: float) -> No
     ledger = Ledger()
     agent = attribute(demo.build(pause))
     run_input: RunAgentInput | None = demo.first()
-    with _screen(console, ledger) as show:
+    with screen(console, ledger) as show:
         while run_input is not None:
             last: BaseEvent | None = None
             async for event in agent.run(run_input):
@@ -107,7 +107,7 @@ async def _play(demo: Demo, file: IO[str], console: Console, pause: float) -> No
 
 
 @contextmanager
-def _screen(console: Console, ledger: Ledger) -> Iterator[Callable[[], None]]:
+def screen(console: Console, ledger: Ledger) -> Iterator[Callable[[], None]]:
     """Draw the team as it works on a terminal; elsewhere, once at the end."""
     if not console.is_terminal:
         yield lambda: None

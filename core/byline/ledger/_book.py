@@ -105,7 +105,8 @@ class Book:
     def _author(self, event: Wire) -> Account:
         return self._account(event.get("subagentRunId"))
 
-    def _learn(self, attributed: Iterable[Wire]) -> None:
+    def learn(self, attributed: Iterable[Wire]) -> None:
+        """Open an account for everyone whose tag is on a message or an interrupt."""
         for thing in attributed:
             self._author(thing)
 
@@ -115,7 +116,7 @@ class Book:
         given = event.get("input", {})
         if "state" in given:
             self.state = given["state"]
-        self._learn(given.get("messages", ()))
+        self.learn(given.get("messages", ()))
         self.runs.append(
             Run(
                 thread_id=event["threadId"],
@@ -128,7 +129,7 @@ class Book:
     def _run_finished(self, event: Wire, mark: Mark) -> None:
         outcome = event.get("outcome", {})
         self.interrupts = tuple(outcome.get("interrupts", ()))
-        self._learn(self.interrupts)
+        self.learn(self.interrupts)
         self.leave_run(
             mark,
             _RUN_STATUS.get(outcome.get("type"), "finished"),
@@ -144,7 +145,7 @@ class Book:
         self.leave_run(mark, "failed", failure=failure, **_usage(event))
 
     def _messages_snapshot(self, event: Wire, _mark: Mark) -> None:
-        self._learn(event["messages"])
+        self.learn(event["messages"])
 
     # -- invocations ----------------------------------------------------------------------------------------------
 
@@ -276,15 +277,28 @@ class Book:
 
 
 def _usage(event: Wire) -> dict[str, Any]:
-    """Return the run's usage, and its split by owner where byline's own metadata has one."""
+    """Return the run's usage, and what byline's own metadata has by owner: its split, and what else was observed."""
     facts: dict[str, Any] = {"usage": tuple(event.get("usage", ()))}
     byline = event.get("metadata", {}).get("byline")
-    split = byline.get("usage") if isinstance(byline, Mapping) else None
-    if isinstance(split, list):
-        by_owner: dict[str | None, list[Wire]] = {}
-        for entry in split:
-            if isinstance(entry, Mapping) and isinstance(entry.get("subagentRunId"), str | None):
-                counts = {member: count for member, count in entry.items() if member != "subagentRunId"}
-                by_owner.setdefault(entry.get("subagentRunId"), []).append(counts)
-        facts["usage_by_owner"] = {owner: tuple(entries) for owner, entries in by_owner.items()}
+    lists = (
+        {kind: told for kind, told in byline.items() if isinstance(told, list)}
+        if isinstance(byline, Mapping)
+        else {}
+    )
+    by_owner: dict[str | None, list[Wire]] = {}
+    observed: dict[str, tuple[Wire, ...]] = {}
+    for kind, told in lists.items():
+        entries = [
+            entry
+            for entry in told
+            if isinstance(entry, Mapping) and isinstance(entry.get("subagentRunId"), str | None)
+        ]
+        if kind != "usage":
+            observed[kind] = tuple(entries)
+            continue
+        for entry in entries:
+            counts = {member: count for member, count in entry.items() if member != "subagentRunId"}
+            by_owner.setdefault(entry.get("subagentRunId"), []).append(counts)
+    facts["usage_by_owner"] = {owner: tuple(entries) for owner, entries in by_owner.items()}
+    facts["observed"] = observed
     return facts

@@ -240,9 +240,7 @@ class Conversation:
         id_ = event.get("parentMessageId", event["toolCallId"])
         named = self._listed(id_)
         if named is not None and named.role == "assistant":
-            if (
-                named.claim.run != self._run
-            ):  # whoever speaks first; without a tag, "inherits the attribution"
+            if named.claim.run != self._run:  # a call without a tag "inherits the attribution" of its message
                 named.claim = self._claim(event.get(_TAG, named.owner))
             return named
         fields = {"id": id_ if named is None else event["toolCallId"], "role": "assistant"}

@@ -61,7 +61,9 @@ class Ledger:
         self._conversation = Conversation()
         self._book = Book()
         self._refusals: list[Refusal] = []
-        self._conversation.start_from(messages)
+        known = list(messages)
+        self._conversation.start_from(known)
+        self._book.learn(known)
         if state is not None:
             self._book.state = copied(state)
 
@@ -125,7 +127,8 @@ class Ledger:
 
     def _take(self, plan: Plan, place: Place) -> None:
         """Apply what an event comes to; an event that is rejected ends no chunked item either."""
-        ends = [(end, self._conversation.open_item(end)) for end in plan.events[: len(plan.ended)]]
+        ends = plan.events[: len(plan.ended)] if plan.ended else []
+        items = [self._conversation.open_item(end) for end in ends]
         try:
             for event in plan.events:
                 if event["type"] == "RUN_FINISHED":
@@ -134,7 +137,7 @@ class Ledger:
                 self._conversation.apply(event, place)
                 self._book.apply(event, place)
         except RejectedError:
-            for end, item in ends:
+            for end, item in zip(ends, items, strict=True):
                 if item is not None:
                     self._conversation.put_back(end, item)
             raise

@@ -252,6 +252,8 @@ class Run:
     """Token usage of the whole run, subagents included, one entry per provider and model."""
     usage_by_owner: Mapping[str | None, tuple[Wire, ...]] = field(default_factory=dict)
     """The same by invocation (`None`: the parent agent), where `metadata["byline"]["usage"]` of its end has it."""
+    observed: Mapping[str, tuple[Wire, ...]] = field(default_factory=dict)
+    """What else its end says of invocations, by kind (`promptCache`); each entry names its `subagentRunId`."""
     start: Mark
     end: Mark | None = None
 

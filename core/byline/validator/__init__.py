@@ -14,136 +14,39 @@ The heart is one dispatch table per phase of the stream: before the first event,
 after RUN_ERROR.  An event goes through the strict reader and then to the one handler its type has in this phase.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final
 
 from pydantic_core import from_json
 
-from byline.events import EVENT_CLASSES, BaseEvent
+from byline.events import BaseEvent
 from byline.rules import PROFILES, Profile, levels
-from byline.schema import QUICK, UnreadableError, WireEvent, accepts, parse, problems, shown, wire
-from byline.validator._book import REASONING, TEXT, Book, Finding
-from byline.validator._documents import Documents
-from byline.validator._invocations import Invocations
-from byline.validator._items import Calls, Messages, Spans, Steps, encrypted_value
-from byline.validator._lanes import CLOSES, Lanes
+from byline.schema import QUICK, UnreadableError, accepts, parse, problems, wire
+from byline.validator._book import Book, Finding
+from byline.validator._lanes import CLOSES
 from byline.validator._malformed import judge, mute, remainder
-from byline.validator._runs import Runs
+from byline.validator._phases import Phases
 
 __all__ = ["MAX_OPEN", "Finding", "Validator"]
 
 MAX_OPEN: Final = 100_000
 """How many items of one kind may be open at once before the run is not followed further."""
 
-_Handler: TypeAlias = Callable[[WireEvent], None]
 
-
-class Validator:
+class Validator(Phases):
     """Judges one stream of AG-UI events.
 
     `profile` is whose duties count, `max_open` how many items of one kind may be open at once.  Raises `ValueError`
     for a profile that there is not; nothing after that raises, whatever is fed.
     """
 
-    __slots__ = ("_before", "_book", "_in_run", "_lanes", "_table", "profile")
+    __slots__ = ("profile",)
 
     def __init__(self, profile: Profile = "producer", *, max_open: int = MAX_OPEN) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile is {profile!r}; there are {' and '.join(PROFILES)}")
+        super().__init__(Book(levels(profile), max_open))
         self.profile: Final = profile
-        book = self._book = Book(levels(profile), max_open)
-        text = Messages(book, TEXT, "text", "text message")
-        reasoning = Messages(book, REASONING, "reasoning", "reasoning message")
-        spans = Spans(book, "span", "reasoning span", owner_rule="reasoning-owner")
-        calls, steps = Calls(book), Steps(book)
-        families = {"text": text, "reasoning": reasoning, "call": calls}
-        documents, invocations = Documents(book, families), Invocations(book)
-        lanes = Lanes(book, families)
-        runs = Runs(book, (steps, text, reasoning, spans, calls), documents, invocations)
-        self._lanes = lanes.open
-
-        def begins(event: WireEvent) -> None:
-            self._table = in_run
-            runs.started(event)
-
-        def finishes(event: WireEvent) -> None:
-            self._table = after_finished
-            runs.finished(event)
-
-        def fails(event: WireEvent) -> None:
-            self._table = after_error
-            runs.failed(event)
-
-        def nests(event: WireEvent) -> None:
-            message = f"RUN_STARTED opens run {shown(event['runId'])} while the run of event {book.run_index} is active"
-            book.report("run-nested", message, related=book.run_index)
-            invocations.close_run()
-            runs.started(event)
-
-        def precedes(event: WireEvent) -> None:
-            if book.gap is None:
-                book.report(
-                    "first-event", f"the first event is {event['type']}, not RUN_STARTED or RUN_ERROR"
-                )
-            book.begin_run()
-            book.lose()
-            book.muted.add(("run",))
-            self._table = in_run
-            in_run[event["type"]](event)
-
-        def follows(rule: str, last: str) -> _Handler:
-            def refuse(event: WireEvent) -> None:
-                book.report(
-                    rule,
-                    f"{event['type']} follows {last} of the run that began at event {book.run_index}",
-                    (rule,),
-                )
-
-            return refuse
-
-        in_run: dict[str, _Handler] = {
-            "RUN_STARTED": nests,
-            "RUN_FINISHED": finishes,
-            "RUN_ERROR": fails,
-            "TEXT_MESSAGE_START": text.start,
-            "TEXT_MESSAGE_CONTENT": text.carry_on,
-            "TEXT_MESSAGE_END": text.end,
-            "TEXT_MESSAGE_CHUNK": partial(lanes.chunk, text),
-            "REASONING_START": spans.start,
-            "REASONING_END": spans.end,
-            "REASONING_MESSAGE_START": reasoning.start,
-            "REASONING_MESSAGE_CONTENT": reasoning.carry_on,
-            "REASONING_MESSAGE_END": reasoning.end,
-            "REASONING_MESSAGE_CHUNK": partial(lanes.chunk, reasoning),
-            "REASONING_ENCRYPTED_VALUE": partial(encrypted_value, book),
-            "TOOL_CALL_START": calls.start,
-            "TOOL_CALL_ARGS": calls.carry_on,
-            "TOOL_CALL_END": calls.end,
-            "TOOL_CALL_CHUNK": partial(lanes.chunk, calls),
-            "TOOL_CALL_RESULT": calls.result,
-            "STEP_STARTED": steps.start,
-            "STEP_FINISHED": steps.finish,
-            "STATE_SNAPSHOT": documents.state_snapshot,
-            "STATE_DELTA": documents.state_delta,
-            "MESSAGES_SNAPSHOT": documents.messages_snapshot,
-            "ACTIVITY_SNAPSHOT": documents.activity_snapshot,
-            "ACTIVITY_DELTA": documents.activity_delta,
-            "RAW": documents.passes,
-            "CUSTOM": documents.custom,
-            "SUBAGENT_STARTED": invocations.started,
-            "SUBAGENT_FINISHED": invocations.finished,
-            "SUBAGENT_ERROR": invocations.failed,
-        }
-        boundaries: dict[str, _Handler] = {"RUN_STARTED": begins, "RUN_ERROR": fails}
-        before = dict.fromkeys(EVENT_CLASSES, precedes) | boundaries
-        after_finished = dict.fromkeys(EVENT_CLASSES, follows("after-finished", "RUN_FINISHED")) | boundaries
-        after_error = dict.fromkeys(EVENT_CLASSES, follows("after-error", "RUN_ERROR")) | {
-            "RUN_STARTED": begins
-        }
-        self._table: Mapping[str, _Handler] = before
-        self._in_run = in_run
-        self._before = lanes.before
 
     @property
     def events(self) -> int:
@@ -165,8 +68,8 @@ class Validator:
         except (ValueError, TypeError, LookupError):  # not bytes or str, no JSON, no object, no such type
             good = False
         if good:
-            if self._lanes and type_ in CLOSES:
-                self._before(known)
+            if self._open_lanes and type_ in CLOSES:
+                self._lanes.before(known)
             self._table[type_](known)
         else:
             self._look_closer(event)
@@ -207,8 +110,8 @@ class Validator:
         kept = remainder(book, document, found)
         if kept is None:
             return
-        if self._lanes and kept["type"] in CLOSES:
-            self._before(kept)
+        if self._open_lanes and kept["type"] in CLOSES:
+            self._lanes.before(kept)
         if quiet:
             mute(book, kept)
         book.quiet = quiet

@@ -1,7 +1,7 @@
 """One record as a consumer reads it, whatever comes before or after it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from byline.events import BaseEvent
 from byline.rules import levels
@@ -10,6 +10,8 @@ from byline.validator._book import Book, Finding
 from byline.validator._malformed import judge, remainder
 
 __all__ = ["read_alone"]
+
+_LEVELS: Final = levels("consumer")
 
 
 def read_alone(
@@ -20,15 +22,16 @@ def read_alone(
     What the schema does not know is stripped, as a consumer does; of an event of an unknown type nothing is left, and
     both are `None`.  The event shares nothing with `record`.  Never raises.
     """
-    known = read(record) if isinstance(record, bytes | str) else None
-    if known is not None:
-        return known, None
-    book = Book(levels("consumer"), 1)
     try:
-        document = parse(record if isinstance(record, bytes | str) else wire(record))
+        text = record if isinstance(record, bytes | str) else wire(record)
+        if (known := read(text)) is not None:
+            return known, None
+        document = parse(text)
     except UnreadableError as error:
+        book = Book(_LEVELS, 1)
         book.report("beyond-limits" if error.limit else "not-json", f"the record cannot be read: {error}")
         return None, book.findings[0]
+    book = Book(_LEVELS, 1)
     found = problems(document)
     if judge(book, document, found):
         return None, next(finding for finding in book.findings if finding.level == "error")

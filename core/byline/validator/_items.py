@@ -5,6 +5,7 @@ whoever opened the item.  A continuation may leave the tag out, and then continu
 not, because its owner is part of its name.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from byline.schema import WireEvent, shown
@@ -26,10 +27,22 @@ from byline.validator._book import (
     unpacked,
 )
 
-__all__ = ["Calls", "Messages", "Spans", "Steps", "Streamed"]
+__all__ = ["Calls", "Lane", "Messages", "Spans", "Steps", "Streamed"]
 
 _MANY: Final = 20
 """Of the items of one kind that a run leaves open, this many are named one by one."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """A chunk stream: the tag whose lane it is in, the owner of the item, and what the first chunk said of it."""
+
+    tag: str | None
+    owner: str | None
+    family: "Streamed"
+    key: str
+    index: int
+    said: dict[str, str | None]
 
 
 class Streamed:
@@ -46,7 +59,7 @@ class Streamed:
         self.id = id_
         self.owner_rule = owner_rule or f"{prefix}-owner"
         self.open: dict[str, Open] = {}
-        self.chunked: set[str] = set()  # of these, the ones that chunks assemble
+        self.chunked: dict[str, Lane] = {}  # of these, the ones that chunks assemble
 
     def start(self, event: WireEvent) -> None:
         """Judge the event that opens, or reopens, an item."""

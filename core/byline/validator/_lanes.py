@@ -6,12 +6,11 @@ module only decides which item a chunk belongs to.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from byline.schema import WireEvent, shown
 from byline.validator._book import TAG, Book, key_of, named
-from byline.validator._items import Streamed
+from byline.validator._items import Lane, Streamed
 
 __all__ = ["CLOSES", "Lanes"]
 
@@ -40,15 +39,6 @@ _MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
 _ABSENT: Final = {"role": "assistant"}
 
 
-@dataclass(slots=True)
-class _Lane:
-    tag: str | None
-    family: Streamed
-    key: str
-    index: int
-    said: dict[str, str | None]
-
-
 class Lanes:
     """The lanes of the run, by owner."""
 
@@ -57,39 +47,36 @@ class Lanes:
     def __init__(self, book: Book, families: Mapping[str, Streamed]) -> None:
         self.book = book
         self.families = families
-        self.open: dict[str | None, _Lane] = {}
-        self.of_kind: dict[str, dict[str | None, _Lane]] = {prefix: {} for prefix in families}
+        self.open: dict[str | None, Lane] = {}
+        self.of_kind: dict[str, dict[str | None, Lane]] = {prefix: {} for prefix in families}
 
     def chunk(self, family: Streamed, event: WireEvent) -> None:
         """Judge a `*_CHUNK` event of a family."""
         id_: Any = event.get(family.id)  # None names no item
-        item = family.open.get(id_)
-        lane = None if item is None else self.open.get(item[0])
-        if lane is None or lane.key != id_ or lane.family is not family:
+        lane = family.chunked.get(id_)
+        if lane is None:
             lane = self._find(family, event)
             if lane is None:
                 return
-        elif TAG in event and event[TAG] != lane.tag:
+        elif TAG in event and event[TAG] != lane.owner:
             family.carry_on(event)  # says who disagrees
         for member in lane.said:
             if member in event:
                 self._compare(lane, member, event)
 
-    def _find(self, family: Streamed, event: WireEvent) -> _Lane | None:
+    def _find(self, family: Streamed, event: WireEvent) -> Lane | None:
         """Return the lane of a chunk that does not plainly name its item; `None` when the chunk opens one."""
         if family.id not in event:
             return self._lane_without_id(family, event)
         key = key_of(event[family.id])
-        item = family.open.get(key)
-        lane = None if item is None else self.open.get(item[0])
-        if lane is None or lane.family is not family or lane.key != key:
-            self._opens(family, event, explicit=item)
-            return None
-        if TAG in event:
+        lane = family.chunked.get(key)
+        if lane is None:
+            self._opens(family, event, explicit=family.open.get(key))
+        elif TAG in event:
             family.carry_on(event)
         return lane
 
-    def _lane_without_id(self, family: Streamed, event: WireEvent) -> _Lane | None:
+    def _lane_without_id(self, family: Streamed, event: WireEvent) -> Lane | None:
         """Return the lane that a chunk without an id continues: its tag's, else the parent's, else the only one."""
         tag = self.book.owner(event.get(TAG)).tag
         lane = self.open.get(tag)
@@ -132,12 +119,10 @@ class Lanes:
         family.start(event)
         if key in family.open:
             said = {member: event.get(member, _ABSENT.get(member)) for member in _MEMBERS[family.prefix]}
-            tag = family.open[key][0]
-            self._close(tag)
-            family.chunked.add(key)
-            self.open[tag] = self.of_kind[family.prefix][tag] = _Lane(tag, family, key, book.index, said)
+            lane = Lane(owner.tag, family.open[key][0], family, key, book.index, said)
+            self.open[owner.tag] = self.of_kind[family.prefix][owner.tag] = family.chunked[key] = lane
 
-    def _compare(self, lane: _Lane, member: str, event: WireEvent) -> None:
+    def _compare(self, lane: Lane, member: str, event: WireEvent) -> None:
         old, new = lane.said[member], event[member]
         if new != old:
             what = "no " + member if old is None else f"{member} {shown(old)}"
@@ -155,33 +140,36 @@ class Lanes:
         if lane is not None:
             del self.of_kind[lane.family.prefix][tag]
             lane.family.open.pop(lane.key, None)
-            lane.family.chunked.discard(lane.key)
+            del lane.family.chunked[lane.key]
 
     def before(self, event: WireEvent) -> None:
-        """Close what `event`, which is no chunk, brings to its end."""
+        """Close what `event`, which is no chunk, brings to its end.
+
+        The tag is taken as it stands: an untagged continuation of a subagent's item ends what the parent agent has
+        in its lane, as at the official client, because a lane knows nothing of items that it did not open.
+        """
         if CLOSES[event["type"]] == "every lane":
             for tag in list(self.open):
                 self._close(tag)
         else:
-            self._close(self._lane_of(event))
+            self._no_mixing(event)
+            self._close(self.book.owner(event.get(TAG)).tag)
 
-    def _lane_of(self, event: WireEvent) -> str | None:
-        """Return whose lane an explicit event is in; say so when it continues an item that chunks assemble."""
+    def _no_mixing(self, event: WireEvent) -> None:
+        """Report an explicit event that continues an item which chunks assemble, and close that."""
+        type_ = event["type"]
+        if not type_.endswith(_CONTINUES):
+            return
         for family in self.families.values():
-            if not event["type"].endswith(_CONTINUES) or not event["type"].startswith(_TYPES[family.prefix]):
-                continue
-            key = key_of(event[family.id])
-            item = family.open.get(key)
-            lane = None if item is None else self.open.get(item[0])
-            tag = item[0] if item is not None and TAG not in event else self.book.owner(event.get(TAG)).tag
-            if lane is not None and lane.family is family and lane.key == key:
-                message = f"{event['type']} names {family.noun} {shown(key)}, which chunks assemble since event {lane.index}"
-                self.book.report(
-                    "chunk-mixed", message, (family.prefix, key), pointer=f"/{family.id}", related=lane.index
-                )
-            return tag
-        tag = event.get(TAG)
-        return None if tag is None else key_of(tag)
+            if type_.startswith(_TYPES[family.prefix]):
+                lane = family.chunked.get(key_of(event[family.id]))
+                if lane is not None:
+                    what = f"{family.noun} {shown(lane.key)}, which chunks assemble since event {lane.index}"
+                    about, pointer = (family.prefix, lane.key), f"/{family.id}"
+                    self.book.report(
+                        "chunk-mixed", f"{type_} names {what}", about, pointer=pointer, related=lane.index
+                    )
+                    self._close(lane.tag)
 
 
 _TYPES: Final = {"text": "TEXT_MESSAGE_", "call": "TOOL_CALL_", "reasoning": "REASONING_MESSAGE_"}

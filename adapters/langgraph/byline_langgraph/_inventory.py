@@ -1,0 +1,193 @@
+"""What a graph will really use, read off its own objects.
+
+Equal on langgraph 1.1.6 to 1.2.24 and langchain 1.2.15 to 1.5.2.  Tools, subgraphs and middleware are where they are
+documented or nearly so; the models stand in closures only.  So everything that a node's function can reach is looked
+through: closure cells, the globals it names, partials, bound methods, steps and branches of runnables, plain
+containers, and the attributes of middleware.  A model that a *tool* can reach, or an agent, is no resource that could
+be named: the tool is opaque, and refused unless it is allowed.
+
+What cannot be seen from here: an agent behind an object of the app's own, or in a `@task` of an `@entrypoint`.  The
+gate stops those when they run (`_gate`).
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from byline.grants import Inventory, Opaque, Resource
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
+
+from ._handler import DEFAULT_NAME
+
+__all__ = ["Delegates", "inventory", "model_name", "own_graphs", "subagents"]
+
+Delegates: TypeAlias = Callable[[BaseTool], Mapping[str, Any] | None]
+"""Gives the subagents behind a delegation tool by their names, or `None` for an ordinary tool."""
+
+_DEPTH: Final = 8
+_DYNAMIC: Final = ("is_dynamic_model", "is_async_dynamic_model")
+
+
+def inventory(
+    graph: Pregel[Any, Any, Any, Any],
+    *,
+    transparent: frozenset[str] = frozenset(),
+    delegates: Delegates = lambda _tool: None,
+) -> Inventory:
+    """Return what a run of `graph` uses: models, tools, middleware, skills and direct subagents.
+
+    What a subagent uses inside is its own matter.  `transparent` subgraphs are the agent itself.
+    """
+    resources: set[Resource] = set()
+    opaque: list[Opaque] = []
+    for own in own_graphs(graph, transparent):
+        for name, node in own.nodes.items():
+            for subagent in subagents(own, name, transparent):
+                resources.add(Resource("subagent", subagent))
+            if isinstance(node.bound, ToolNode):
+                for tool in node.bound.tools_by_name.values():
+                    _tool(tool, delegates, resources, opaque)
+            elif not isinstance(node.bound, Pregel) and not node.subgraphs:
+                _function(name, node.bound, resources, opaque)
+    return Inventory(frozenset(resources), tuple(dict.fromkeys(opaque)))
+
+
+def own_graphs(
+    graph: Pregel[Any, Any, Any, Any], transparent: frozenset[str]
+) -> Iterator[Pregel[Any, Any, Any, Any]]:
+    """Yield `graph` and the transparent graphs in it: what they do is done by the one agent."""
+    yield graph
+    for name, node in graph.nodes.items():
+        if isinstance(node.bound, Pregel) and _named(node.bound, name) in transparent:
+            yield from own_graphs(node.bound, transparent)
+
+
+def subagents(graph: Pregel[Any, Any, Any, Any], name: str, transparent: frozenset[str]) -> list[str]:
+    """Return the names of the agents that run as node `name` of `graph`."""
+    node = graph.nodes[name]
+    inside = [node.bound] if isinstance(node.bound, Pregel) else list(node.subgraphs or ())
+    names = [_named(one, name) for one in inside if isinstance(one, Pregel)]
+    return [one for one in names if one not in transparent]
+
+
+def model_name(model: BaseChatModel) -> str:
+    """Return what a chat model is called: the provider's name of it, else that of its class."""
+    try:
+        named = model._get_ls_params().get("ls_model_name")  # noqa: SLF001 - what its own runs carry as metadata
+    except Exception:  # other people's code, and no reason not to run
+        named = None
+    return str(named or type(model).__name__)
+
+
+def _named(graph: Pregel[Any, Any, Any, Any], node: str) -> str:
+    return graph.name if graph.name and graph.name != DEFAULT_NAME else node
+
+
+def _tool(tool: BaseTool, delegates: Delegates, resources: set[Resource], opaque: list[Opaque]) -> None:
+    resources.add(Resource("tool", tool.name))
+    if (team := delegates(tool)) is not None:
+        resources.update(Resource("subagent", str(name)) for name in team)
+        return
+    functions = [getattr(tool, name, None) for name in ("func", "coroutine")]
+    hidden = list(_reach(functions if any(functions) else [type(tool), vars(tool)]))
+    agents = sorted({_named(one, tool.name) for one in hidden if isinstance(one, Pregel)})
+    models = sorted({model_name(one) for one in hidden if isinstance(one, BaseChatModel)})
+    if agents or models:
+        held = [*(f"agent {name!r}" for name in agents), *(f"model {name!r}" for name in models)]
+        opaque.append(Opaque(tool.name, f"the tool holds {', '.join(held)}"))
+    # Allowed by the tool's name, they are still held to the grant.
+    resources.update(Resource("subagent", name) for name in agents)
+
+
+def _function(name: str, bound: Any, resources: set[Resource], opaque: list[Opaque]) -> None:
+    """A node of the app's own, the model node of an agent, or a hook of a middleware."""
+    for one in _reach([bound]):
+        if isinstance(one, Pregel):
+            resources.add(Resource("subagent", _named(one, name)))
+        elif isinstance(one, BaseChatModel):
+            resources.add(Resource("model", model_name(one)))
+        elif _is_middleware(one):
+            resources.add(Resource("middleware", str(one.name)))
+            resources.update(Resource("skill", str(source)) for source in getattr(one, "sources", ()) or ())
+        elif isinstance(one, _Dynamic):
+            opaque.append(Opaque(name, "its model is chosen at run time"))
+        elif isinstance(one, _Provided):
+            resources.add(Resource("tool", one.name))
+
+
+class _Dynamic:
+    """Found: a model that is chosen at run time."""
+
+
+class _Provided:
+    """Found: a tool that the provider of the model brings, which is a mapping and no object."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+
+
+def _reach(roots: Iterable[Any]) -> Iterator[Any]:
+    """Yield every model, graph and middleware that can be reached from `roots`, and what is worth knowing of them."""
+    seen: set[int] = set()
+    waiting = [(root, 0) for root in roots]
+    while waiting:
+        one, depth = waiting.pop()
+        if one is None or id(one) in seen or depth > _DEPTH:
+            continue
+        seen.add(id(one))
+        if isinstance(one, BaseChatModel | Pregel):
+            yield one  # what is inside is its own matter
+            continue
+        if _is_middleware(one):
+            yield one
+        if inspect.isfunction(one):
+            variables = inspect.getclosurevars(one)
+            if any(variables.nonlocals.get(flag) for flag in _DYNAMIC):
+                yield _Dynamic()
+            for tool in variables.nonlocals.get("default_tools") or ():
+                if isinstance(tool, Mapping):
+                    yield _Provided(str(tool.get("name") or tool.get("type") or "?"))
+        waiting += ((inner, depth + 1) for inner in _inside(one))
+
+
+def _inside(one: Any) -> Iterable[Any]:
+    if inspect.isfunction(one):
+        variables = inspect.getclosurevars(one)
+        wrapped = getattr(one, "__wrapped__", None)
+        return [
+            *variables.nonlocals.values(),
+            *variables.globals.values(),
+            *(one.__defaults__ or ()),
+            wrapped,
+        ]
+    if inspect.ismethod(one):
+        return [one.__func__, one.__self__]
+    if isinstance(one, functools.partial):
+        return [one.func, *one.args, *one.keywords.values()]
+    if isinstance(one, BaseTool | ToolNode) or inspect.ismodule(one):
+        return []  # tools answer for themselves
+    if isinstance(one, type):
+        return [value for value in vars(one).values() if inspect.isfunction(value)] if _is_tool(one) else []
+    if isinstance(one, Mapping):
+        return list(one.values())
+    if isinstance(one, list | tuple | set | frozenset):
+        return list(one)
+    if isinstance(one, Runnable) or _is_middleware(one):
+        return [value for name, value in vars(one).items() if name != "tools"]
+    return []
+
+
+def _is_tool(one: type) -> bool:
+    return issubclass(one, BaseTool) and not one.__module__.startswith("langchain_core.")
+
+
+def _is_middleware(one: Any) -> bool:
+    return any(
+        base.__name__ == "AgentMiddleware" and base.__module__.startswith("langchain.")
+        for base in type(one).__mro__
+    )

@@ -1,0 +1,171 @@
+"""`byline inspect`: a team before it runs, and what is worth changing in it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from byline.advice import RULES, Advice, advise, advise_from
+from byline.cli._target import load
+from byline.errors import BylineError
+from byline.inspection import describe
+from byline.ledger import Ledger
+from byline.reading import ReadError, records, source
+from byline.team_view import FACTS, ROLES, AgentView, Fact, TeamView
+
+__all__ = ["inspect", "mermaid", "text"]
+
+_WIDTH: Final = 100
+"""How much of a value is shown, in characters."""
+
+
+@click.command()
+@click.argument("target", metavar="MODULE:TARGET")
+@click.option(
+    "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json", "mermaid"])
+)
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="NAME=ROLE",
+    help=f"What a subagent is there for: {', '.join(ROLES)} (repeatable).",
+)
+@click.option(
+    "--run",
+    "recording",
+    metavar="FILE",
+    help="A recording of the team: the advice then also rests on what happened in it.",
+)
+def inspect(target: str, form: str, roles: Sequence[str], recording: str | None) -> None:
+    """Show the team behind MODULE:TARGET as a tree, without running it.
+
+    Agents, models, tools, middleware, skills, permissions, and how each is called.  Every value says where it was
+    read: public, private, declared by you, or opaque with the reason.
+    """
+    try:
+        team = describe(load(target), roles=_roles(roles))
+        advice = advise(team)
+        if recording is not None:
+            advice = [*advise_from(team, _ledger(recording)), *advice]
+    except BylineError as fault:
+        raise click.ClickException(str(fault)) from fault
+    if form == "json":
+        told = {**team.to_json(), "advice": [one.to_json() for one in advice]}
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n".join(text(team, advice) if form == "text" else mermaid(team, advice)))
+
+
+def _roles(given: Sequence[str]) -> dict[str, str]:
+    roles = {}
+    for one in given:
+        name, _, role = one.rpartition("=")
+        if not name or not role:
+            raise click.UsageError(f"{one!r} declares no role: expected NAME=ROLE, as in reviewer=verifier")
+        roles[name] = role
+    return roles
+
+
+def _ledger(recording: str) -> Ledger:
+    ledger = Ledger()
+    try:
+        with source(recording) as chunks:
+            for record in records(chunks):
+                if record.data is not None:
+                    ledger.feed(record.data)
+    except ReadError as fault:
+        raise click.ClickException(str(fault)) from fault
+    if not ledger.runs:
+        raise click.ClickException(
+            f"{Path(recording).name} has no run in it: expected a recording of AG-UI events"
+        )
+    return ledger
+
+
+# ------------------------------------------------------------------- text
+
+
+def text(team: TeamView, advice: Sequence[Advice]) -> Iterator[str]:
+    """Yield the lines of the tree, the advice below it, and what could not be seen."""
+    yield f"{team.framework} {team.version}"
+    yield from _tree(team.root, "", "")
+    for heading, measured in (("from the recording", True), ("advice", False)):
+        chosen = [one for one in advice if one.measured is measured]
+        if chosen:
+            yield ""
+            yield f"{heading}:"
+        for one in chosen:
+            yield f"  {one.level}  {one.rule}  {_line(one.agent)}: {_line(one.message)}"
+            yield f"      {RULES[one.rule].why}"
+            yield f"      {one.cure}"
+    yield ""
+    yield "not to be seen in any team of this kind:"
+    for limit in team.limits:
+        yield f"  {limit}"
+
+
+def _tree(agent: AgentView, first: str, rest: str) -> Iterator[str]:
+    via = "" if agent.via is None else f"  via {_line(agent.via)}"
+    role = "" if agent.role is None else f"  role {agent.role.value} ({agent.role.source})"
+    yield f"{first}{_line(agent.name)}  ({agent.kind}){via}{role}"
+    inner = rest + ("│ " if agent.members else "  ")
+    if agent.contract:
+        axes = [f"{axis} {_value(value)}" for axis, value in agent.contract.items() if axis != "framework"]
+        yield f"{inner}contract: {', '.join(axes)}"
+    if agent.description:
+        yield f"{inner}description: {_line(agent.description)}"
+    for key in FACTS:
+        if key in agent.facts:
+            yield f"{inner}{key}: {_told(agent.facts[key])}"
+    for index, member in enumerate(agent.members):
+        last = index == len(agent.members) - 1
+        yield from _tree(member, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+
+
+def _told(fact: Fact) -> str:
+    if fact.source == "opaque":
+        return f"[opaque: {_line(fact.reason or 'no reason given')}]"
+    reason = f"; {_line(fact.reason)}" if fact.reason else ""
+    return f"{_value(fact.value)}  [{fact.source}{reason}]"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return _line(value) or "(none)"
+    if isinstance(value, list):
+        return _line(", ".join(map(_value, value))) or "(none)"
+    return _line(json.dumps(value, ensure_ascii=False))
+
+
+def _line(value: str) -> str:
+    """Return other people's text as part of one line: no line breaks, no control characters, not too long."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in value).split())
+    return plain if len(plain) <= _WIDTH else f"{plain[: _WIDTH - 1]}…"
+
+
+# ---------------------------------------------------------------- mermaid
+
+
+def mermaid(team: TeamView, advice: Sequence[Advice]) -> Iterator[str]:
+    """Yield the lines of a flowchart: one node an agent, one arrow a way of delegating; what has a warning is marked."""
+    warned = {one.agent for one in advice if one.level == "warning"}
+    yield "flowchart TD"
+    ids: dict[int, str] = {}
+    for agent, caller in team.root.walk():
+        ids[id(agent)] = own = f"a{len(ids)}"
+        model = agent.value("model")
+        label = "<br/>".join(_safe(part) for part in (agent.name, agent.kind, model) if part)
+        yield f'  {own}["{label}"]' + (":::warned" if agent.name in warned else "")
+        if caller is not None:
+            mode = agent.contract.get("mode", "")
+            yield f'  {ids[id(caller)]} -- "{_safe(" ".join(filter(None, (agent.via, mode))))}" --> {own}'
+    if warned:
+        yield "  classDef warned stroke:#c00,stroke-width:2px"
+
+
+def _safe(text: str) -> str:
+    """Return other people's text as part of a label: nothing in it can end the label or become markup."""
+    return "".join(c if c.isalnum() or c in " _-.:,/()" else f"#{ord(c)};" for c in _line(text))

@@ -1,0 +1,64 @@
+"""An AG-UI endpoint for CopilotKit or any `HttpAgent`: `byline serve module:target`, or `byline.serve.app(agent)`.
+
+>>> app = byline.serve.app(supervisor)          # any ASGI server takes it from here  # doctest: +SKIP
+
+`POST` a `RunAgentInput` and read server-sent events.  The response's `Content-Location` is the run's address: `GET`
+it with `Last-Event-ID` to get what was missed and then the rest, `DELETE` it to stop the run.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from byline.agent import Agent, attribute
+from byline.errors import InputError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from byline.events import BaseEvent
+    from byline.serve._http import UserOf
+
+__all__ = ["app"]
+
+
+def app(
+    agent: Any,
+    *,
+    path: str = "/",
+    user: "UserOf | None" = None,
+    cors: Sequence[str] = (),
+    grace: float = 30.0,
+    keep_alive: float = 15.0,
+    max_runs: int = 1000,
+    max_body: int = 10_000_000,
+    max_log: int = 16_000_000,
+) -> "Starlette":
+    """Return an ASGI application that serves `agent`, an `attribute()`d agent or what `attribute` takes.
+
+    `path` is where runs are posted, the other endpoints are below it.  `user` says who asks: a callable of the
+    request, sync or async, that returns a name, `None` for an anonymous one, or raises `PermissionError` (401);
+    `byline.user.current_user()` gives it inside the run.  `cors` are the origins a browser may call from.
+
+    `grace` is how many seconds a run goes on after its client went away, and how long a finished one can be read;
+    `keep_alive` after how many seconds of silence a comment is sent; `max_runs` how many runs may be open,
+    `max_body` the largest request in bytes, `max_log` how many bytes of one run are kept: beyond that it waits for
+    its readers.
+
+    Raises `InputError` when Starlette is missing or `path` is no path, and what `attribute` raises.
+    """
+    try:
+        from byline.serve._http import build
+        from byline.serve._runs import Limits
+    except ModuleNotFoundError as missing:
+        raise InputError(
+            f"serving needs {missing.name}, which is not installed: pip install 'byline[serve]'"
+        ) from missing
+    if not path.startswith("/"):
+        raise InputError(f"path is {path!r}, expected one that begins with /")
+
+    def observed(observer: "Callable[[BaseEvent], object]") -> Agent:
+        known = agent if isinstance(agent, Agent) else attribute(agent)
+        return known.observed_by(observer)
+
+    limits = Limits(grace=grace, keep_alive=keep_alive, max_runs=max_runs, max_body=max_body, max_log=max_log)
+    return build(observed, path=path, user=user, cors=cors, limits=limits)

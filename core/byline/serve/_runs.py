@@ -1,0 +1,287 @@
+"""Runs that outlive their connections.
+
+A run writes into a log and readers read from it, each at its own pace, so a client that went away can come back and
+get what it missed.  The three limits are all here: how much of a run is kept (then the run waits for its readers), how
+many runs are open, and how long a run waits for a client that went away.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from ag_ui.encoder import EventEncoder
+
+from byline.agent import Agent, Run
+from byline.errors import BylineError
+from byline.events import RunAgentInput, RunErrorEvent
+from byline.user import as_user
+
+__all__ = ["Limits", "LiveRun", "Reader", "RefusedError", "Runs"]
+
+_log = logging.getLogger("byline")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a server spends: seconds and bytes."""
+
+    grace: float = 30.0
+    """How long a run goes on without a reader, and how long a finished one can be read."""
+    keep_alive: float = 15.0
+    """After how long a silence a comment is sent."""
+    max_runs: int = 1000
+    """How many runs may be open."""
+    max_body: int = 10_000_000
+    """The largest request."""
+    max_log: int = 16_000_000
+    """How much of one run is kept for its readers."""
+
+
+class RefusedError(BylineError):
+    """A run that cannot be begun or read now; `status` is HTTP's, `code` a stable word, `more` goes along."""
+
+    def __init__(self, status: int, code: str, message: str, **more: str) -> None:
+        super().__init__(message)
+        self.status: Final = status
+        self.code: Final = code
+        self.more: Final = more
+
+
+class Reader:
+    """One reader of a run's log."""
+
+    def __init__(self, live: "LiveRun", following: int) -> None:
+        self._live: Final = live
+        self.at = following
+        self.gone = False
+        self._wake: Final = asyncio.Event()
+
+    def wake(self) -> None:
+        """There is something new: a frame, the end, or that the client has gone."""
+        self._wake.set()
+
+    def leave(self) -> None:
+        """The client has gone."""
+        self.gone = True
+        self._wake.set()
+
+    async def read(self, patience: float) -> bytes | None:
+        """Return what is new, in one piece; empty after `patience` seconds of silence, `None` at the end."""
+        while not self.gone:
+            data = self._live.after(self)
+            if data:
+                return data
+            if self._live.over:
+                return None
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(patience):
+                    await self._wake.wait()
+            except TimeoutError:
+                return b""
+        return None
+
+
+class LiveRun:
+    """One run of the agent with its log."""
+
+    def __init__(
+        self, run: Run, user: str | None, limits: Limits, ended: Callable[["LiveRun"], None]
+    ) -> None:
+        self.run: Final = run
+        self.user: Final = user
+        self.over = False
+        self.task: asyncio.Task[None] | None = None
+        self._limits: Final = limits
+        self._ended: Final = ended
+        self._frames: Final[deque[bytes]] = deque()
+        self._first = 0  # the number of the oldest frame that is kept
+        self._size = 0
+        self._readers: Final[set[Reader]] = set()
+        self._room: Final = asyncio.Event()
+        self._begun: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self._leaving: asyncio.TimerHandle | None = None
+        self._cancelling: asyncio.Task[None] | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The thread and the run."""
+        return self.run.thread_id, self.run.run_id
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no event at all: it was refused."""
+        return self._first + len(self._frames) == 0
+
+    @asynccontextmanager
+    async def reading(self, following: int = 0) -> AsyncIterator[Reader]:
+        """Give a reader of what comes from frame number `following` on."""
+        if following < self._first:
+            raise RefusedError(
+                410, "events_gone", f"the events before {self._first} of this run are not kept any more"
+            )
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+        reader = Reader(self, min(following, self._first + len(self._frames)))
+        self._readers.add(reader)
+        try:
+            yield reader
+        finally:
+            self._readers.discard(reader)
+            self._room.set()
+            if not self._readers and not self.over and self._leaving is None:
+                loop = asyncio.get_running_loop()
+                self._leaving = loop.call_later(self._limits.grace, self._nobody_came_back)
+
+    def after(self, reader: Reader) -> bytes:
+        """Return the frames that `reader` has not read, and count them as read."""
+        missing = reader.at - self._first
+        count = len(self._frames) - missing
+        if count <= 0:
+            return b""
+        frames = list(self._frames)[missing:] if count < len(self._frames) else self._frames
+        data = b"".join(frames)
+        reader.at += count
+        if self._size > self._limits.max_log:
+            self._room.set()
+        return data
+
+    async def begun(self) -> None:
+        """Wait for the first event; raises what the input was refused with."""
+        await asyncio.shield(self._begun)
+
+    def cancel(self, reason: str) -> None:
+        """Stop the run; its readers still get its end."""
+        if not self.over and self._cancelling is None:
+            self._cancelling = asyncio.create_task(self._cancel(reason))
+
+    async def _cancel(self, reason: str) -> None:
+        await self.run.cancel(reason)
+        self._room.set()
+        if not self._begun.done() and self.task is not None:  # its app has not been called yet
+            self.task.cancel()
+
+    def _nobody_came_back(self) -> None:
+        self._leaving = None
+        self.cancel(f"the client did not come back within {self._limits.grace:g} s")
+
+    async def pump(self) -> None:
+        """Run the agent into the log."""
+        encoder = EventEncoder()
+        try:
+            async for event in self.run:
+                self._put(encoder.encode(event))
+                if not self._begun.done():
+                    self._begun.set_result(None)
+                if self._size > self._limits.max_log:
+                    await self._make_room()
+        except BaseException as fault:
+            self._failed(fault, encoder)
+            if not isinstance(fault, Exception):
+                raise
+        finally:
+            self.over = True
+            if self._leaving is not None:
+                self._leaving.cancel()
+            for reader in self._readers:
+                reader.wake()
+            self._ended(self)
+
+    def _failed(self, fault: BaseException, encoder: EventEncoder) -> None:
+        """Before the first event the fault is the request's; later it is the end of the stream."""
+        if not self._begun.done():
+            known = isinstance(fault, BylineError)
+            if not known:
+                _log.error("run %r of thread %r could not begin", *reversed(self.key), exc_info=fault)
+            refusal = fault if known else RefusedError(500, "internal", "the run could not begin")
+            self._begun.set_exception(refusal)
+            self._begun.exception()  # nobody may be waiting any more
+            return
+        _log.error("run %r of thread %r broke off", *reversed(self.key), exc_info=fault)
+        self._put(encoder.encode(RunErrorEvent(message="the server failed; see its log", code="internal")))
+
+    def _put(self, text: str) -> None:
+        frame = f"id: {self._first + len(self._frames)}\n{text}".encode()
+        self._frames.append(frame)
+        self._size += len(frame)
+        for reader in self._readers:
+            reader.wake()
+
+    async def _make_room(self) -> None:
+        """Forget what all readers have; wait for them, or for somebody to come back, while it is too much."""
+        while self._size > self._limits.max_log and self._cancelling is None:
+            read = min((reader.at for reader in self._readers), default=self._first)
+            while self._first < read and self._size > self._limits.max_log // 2:
+                self._size -= len(self._frames.popleft())
+                self._first += 1
+            if self._size > self._limits.max_log:
+                self._room.clear()
+                await self._room.wait()
+
+
+class Runs:
+    """The runs of one server: one per thread at a time, the finished ones for a while longer."""
+
+    def __init__(self, agent: Agent, limits: Limits) -> None:
+        self.limits: Final = limits
+        self.closing = False
+        self._agent: Final = agent
+        self._by_thread: Final[dict[str, LiveRun]] = {}
+        self._known: Final[dict[tuple[str, str], LiveRun]] = {}
+
+    @property
+    def open(self) -> int:
+        """How many runs are under way."""
+        return len(self._by_thread)
+
+    def begin(self, run_input: RunAgentInput, user: str | None) -> LiveRun:
+        """Begin a run.  Raises `RefusedError`, and `InputError` for an input that the agent cannot use."""
+        if self.closing:
+            raise RefusedError(503, "closing", "the server is shutting down")
+        thread, run_id = run_input.thread_id, run_input.run_id
+        busy = self._by_thread.get(thread)
+        if busy is not None:
+            running = {"runId": busy.run.run_id} if busy.user == user else {}
+            raise RefusedError(409, "thread_busy", f"thread {thread!r} has a run under way", **running)
+        if (thread, run_id) in self._known:
+            raise RefusedError(
+                409, "run_exists", f"thread {thread!r} had a run {run_id!r}: a new run needs a new id"
+            )
+        if self.open >= self.limits.max_runs:
+            raise RefusedError(503, "too_many_runs", f"{self.open} runs are open, which is as many as may be")
+        live = LiveRun(self._agent.run(run_input), user, self.limits, self._over)
+        self._by_thread[thread] = self._known[live.key] = live
+        with as_user(user):
+            live.task = asyncio.create_task(live.pump(), name=f"byline serve {run_id}")
+        return live
+
+    def find(self, thread: str, run_id: str, user: str | None) -> LiveRun:
+        """Return a run that is under way or has just finished; raises `RefusedError`, also for another user's."""
+        live = self._known.get((thread, run_id))
+        if live is None or live.user != user:
+            raise RefusedError(
+                404, "no_such_run", f"thread {thread!r} has no run {run_id!r} that can be read"
+            )
+        return live
+
+    async def close(self) -> None:
+        """Refuse new runs, stop those under way, and wait for their ends to be written."""
+        self.closing = True
+        tasks = [live.task for live in self._by_thread.values() if live.task is not None]
+        for live in list(self._by_thread.values()):
+            live.cancel("the server is shutting down")
+        if tasks:
+            await asyncio.wait(tasks, timeout=10)
+
+    def _over(self, live: LiveRun) -> None:
+        if self._by_thread.get(live.run.thread_id) is live:
+            del self._by_thread[live.run.thread_id]
+        if live.empty:  # it never was a run: its id is free
+            self._known.pop(live.key, None)
+        else:
+            asyncio.get_running_loop().call_later(self.limits.grace, self._known.pop, live.key, None)

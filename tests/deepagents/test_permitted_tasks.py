@@ -1,0 +1,166 @@
+"""Grants and artifacts with deep agents: who is behind `task`, and what a fork gets to read."""
+
+import asyncio
+
+import pytest
+from ag_ui.core import EventType, RunAgentInput
+from byline import attribute
+from byline.artifacts import Artifacts, Counts
+from byline.grants import DeniedError, Grants, NotCoveredError, Permit, Resource, TableDecider
+from byline.validator import Validator
+from byline_langgraph import lookup_tool
+from byline_langgraph.scripted import Say
+from deepkit import _plugins, deep, fork, sub, task
+from kit import attribute_plugins, model
+from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+EVERYTHING = TableDecider([("*", "*", "*")])
+BODY = "<p>" + "all of it " * 50 + "</p>"
+RESULT = f'Here: <artifact type="text/html" title="Q3">{BODY}</artifact> Done.'
+
+
+def attributed(graph, **options):
+    return attribute(graph, plugins=[*attribute_plugins(), *_plugins()], clock=None, **options)
+
+
+def an_input(run_id="r1"):
+    return RunAgentInput.model_validate(
+        {
+            "threadId": "t1",
+            "runId": run_id,
+            "messages": [{"id": f"u-{run_id}", "role": "user", "content": "go"}],
+        }
+    )
+
+
+def play(agent, permit, run_id="r1"):
+    async def go():
+        return [event async for event in agent.run(an_input(run_id), permit=permit)]
+
+    events = asyncio.run(go())
+    validator = Validator("producer")
+    findings = [found for event in events for found in validator.feed(event)] + list(validator.finish())
+    assert [found.rule for found in findings if found.level == "error"] == []
+    return events
+
+
+def permitted(agent, user="ann"):
+    return asyncio.run(agent.permit(user, run_id="r1", thread_id="t1"))
+
+
+def results(events):
+    return {event.tool_call_id: event.content for event in events if event.type is EventType.TOOL_CALL_RESULT}
+
+
+# ------------------------------------------------------------------------------------------------------------ grants
+
+
+def test_what_a_deep_agent_uses():
+    graph = deep("x", subagents=[sub("writer", "x"), fork("twin", "x")], skills=["/skills/report"])
+    used = attributed(graph, grants=Grants(SECRET)).uses()
+    assert used.opaque == ()
+    assert sorted(used.named("subagent")) == ["general-purpose", "twin", "writer"]
+    assert sorted(used.named("skill")) == ["/skills/report"]
+    assert used.named("model") == {"scripted"}
+    assert {"task", "read_file", "write_file"} <= used.named("tool")
+    assert {"SkillsMiddleware", "FilesystemMiddleware", "SubAgentMiddleware"} <= used.named("middleware")
+
+
+def test_directly_connected_subagents_are_on_the_list_of_what_is_allowed():
+    graph = deep(Say(calls=[task("c1", "writer")]), "done", subagents=[sub("writer", "written")])
+    agent = attributed(graph, grants=Grants(SECRET, EVERYTHING))
+    permit = permitted(agent)
+    assert (
+        Resource("subagent", "writer")
+        in agent._bound.guard.grants.check(
+            permit.token, agent._bound.guard.attempt(permit, "r1", "t1", agent.uses())
+        ).resources
+    )
+    assert results(play(agent, permit)) == {"c1": "written"}
+
+
+def test_without_the_permission_on_a_subagent_nothing_runs():
+    main = model(Say(calls=[task("c1", "writer")]), "done")
+    graph = deep(main, subagents=[sub("writer", "written")])
+    kinds = ("model", "tool", "middleware", "skill")
+    rows = [("ann", kind, "*") for kind in kinds] + [("ann", "subagent", "general-purpose")]
+    with pytest.raises(DeniedError) as raised:
+        permitted(attributed(graph, grants=Grants(SECRET, TableDecider(rows))))
+    assert raised.value.resources == (Resource("subagent", "writer"),)
+    assert main.requests == []
+
+
+def test_a_subagent_added_after_the_grant_was_made_is_refused():
+    grants = Grants(SECRET, EVERYTHING)
+    before = attributed(deep("x", subagents=[sub("writer", "x")]), grants=grants)
+    main = model("x")
+    after = attributed(deep(main, subagents=[sub("writer", "x"), sub("spy", "x")]), grants=grants)
+    with pytest.raises(NotCoveredError) as raised:
+        play(after, permitted(before))
+    assert raised.value.resources == (Resource("subagent", "spy"),)
+    assert main.requests == []
+
+
+# --------------------------------------------------------------------------------------------------------- artifacts
+
+
+def team(artifacts, *turns, subagents):
+    main = model(*turns)
+    graph = deep(main, subagents=subagents, tools=[lookup_tool(artifacts)], checkpointer=InMemorySaver())
+    return graph, main
+
+
+def test_a_task_result_is_shown_whole_and_handed_on_as_a_placeholder():
+    artifacts = Artifacts()
+    graph, main = team(
+        artifacts, Say(calls=[task("c1", "writer")]), "done", subagents=[sub("writer", RESULT)]
+    )
+    events = play(attributed(graph, artifacts=artifacts), Permit("ann"))
+    assert results(events) == {"c1": RESULT}
+    (id_,) = artifacts.store.ids("t1", "ann")
+    artifact = artifacts.store.get(id_)
+    (started,) = [event for event in events if event.type is EventType.SUBAGENT_STARTED]
+    assert artifact.invocation == started.subagent_run_id
+    read = [message.content for message in main.requests[-1].messages if isinstance(message, ToolMessage)]
+    assert read == [f"Here: {artifacts.placeholder(artifact)} Done."]
+    stored = graph.get_state({"configurable": {"thread_id": "t1"}}).values["messages"]
+    assert [message.content for message in stored if isinstance(message, ToolMessage)] == [RESULT]
+
+
+def test_a_fork_receives_what_its_parents_model_received():
+    artifacts = Artifacts()
+    twin = fork("twin", "done too")
+    script = (Say(calls=[task("c1", "writer")]), Say(calls=[task("c2", "twin", "go on")]), "done")
+    graph, main = team(artifacts, *script, subagents=[sub("writer", RESULT), twin])
+    events = play(attributed(graph, artifacts=artifacts), Permit("ann"))
+    assert results(events) == {"c1": RESULT, "c2": "done too"}
+    parents, forks = main.requests[1].messages, twin["model"].requests[0].messages
+    told = [[(type(message), message.content) for message in request] for request in (parents, forks)]
+    assert told[1][: len(parents)] == told[0], "the prefix is the parent's request, placeholders included"
+    assert isinstance(parents[0], SystemMessage)
+    assert isinstance(forks[-1], HumanMessage)
+    assert not [message for message in forks if BODY in str(message.content)]
+    assert [message for message in forks if "is not repeated here" in str(message.content)]
+
+
+def test_a_fork_that_looks_an_artifact_up_is_refused():
+    """As a tool of the parent's, the look-up is a fork's too; only the parent gets an answer."""
+    artifacts = Artifacts()
+    store = artifacts.store
+    (artifact,) = artifacts.keep(RESULT, thread="t1", user="ann", source="earlier").artifacts
+    spying = Say(calls=[("s1", "lookup_artifact", {"id": artifact.id})])
+    graph, _ = team(
+        artifacts,
+        Say(calls=[task("c1", "twin")]),
+        Say(calls=[("c2", "lookup_artifact", {"id": artifact.id})]),
+        "done",
+        subagents=[fork("twin", spying, spying, "told", "told")],
+    )
+    answers = results(play(attributed(graph, artifacts=artifacts), Permit("ann")))
+    assert (
+        answers["s1"] == "not_the_parent: only the parent agent of an attributed run can look an artifact up"
+    )
+    assert answers["c2"] == BODY
+    assert store.counts(artifact.id) == Counts(0, 1)
