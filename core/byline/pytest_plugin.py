@@ -151,7 +151,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add(
         "--byline-client",
         metavar="DIRECTORY",
-        help="where replay.mjs and node_modules with @ag-ui/client are, for the JavaScript judge",
+        help="where node_modules with @ag-ui/client is, for the JavaScript judge",
     )
     add("--byline-report", metavar="FILE", help="write what every cell came to, as JSON")
 

@@ -122,7 +122,7 @@ class Builder:
     forms: frozenset[Form]
     fork = False
     results = False  # an invocation has a result only where ADK has a value for it
-    differs: Callable[[_declared.Native], Mapping[str, Declared]] | None = None
+    differs: Callable[[_declared.Native], Mapping[str, Declared]] = staticmethod(lambda _: {})
     """What its declared cells are, of a function that runs a scenario without byline."""
     contracts: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = {name: version(name) for name in ("google-adk", "google-genai")}
@@ -130,8 +130,7 @@ class Builder:
     @property
     def declared(self) -> Mapping[str, Declared]:
         """The cells that are not as the scenario says."""
-        differs = self.differs
-        return {} if differs is None else differs(self.native_events)
+        return self.differs(self.native_events)
 
     async def native_events(
         self, name: str, approve: str | None = None
@@ -404,7 +403,7 @@ def _cope(*, error: Exception, **_: Any) -> dict[str, str]:
 class ChatHost(SingleTurnHost):
     """Sub-agents that the conversation is handed over to."""
 
-    differs = None
+    differs = staticmethod(lambda _: {})
     name = "adk chat"
     forms: frozenset[Form] = frozenset({"transfer"})
     contracts: Mapping[str, Any] = {

@@ -1,36 +1,43 @@
 """The official JavaScript client as a judge: its final messages, with their tags, must be the ledger's."""
 
 import json
+import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .judging import Cell
 from .telling import Wire
 
-__all__ = ["ask_the_client", "why_not"]
+__all__ = ["CLIENT", "REPLAY", "ask_the_client", "home", "why_not"]
+
+CLIENT: Final = "@ag-ui/client@1.0.0"
+REPLAY: Final = Path(__file__).parent / "replay.mjs"
+"""The script that has the client read recorded streams."""
 
 
-def why_not(directory: Path | None) -> str | None:
-    """Return why the client cannot be asked, or `None`."""
-    if directory is None:
-        return "the JavaScript client is not there: `nox -s judges` installs it; name its directory with --byline-client"
+def home() -> Path:
+    """Return where the client is looked for, in the user's cache directory."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "byline-judges" / CLIENT.replace("/", "-")
+
+
+def why_not(directory: Path) -> str | None:
+    """Return why the client in `directory` cannot be asked, or `None`."""
     if shutil.which("node") is None:
         return "the JavaScript client needs node, which is not on the PATH"
-    if not (directory / "replay.mjs").is_file():
-        return f"{directory} has no replay.mjs"
     if not (directory / "node_modules" / "@ag-ui" / "client").is_dir():
-        return f"{directory} has no node_modules/@ag-ui/client: `nox -s judges` installs it"
+        return f"no JavaScript client in {directory}: npm install --prefix {directory} {CLIENT}"
     return None
 
 
 def ask_the_client(cells: Sequence[Cell], directory: Path, seconds: float = 120.0) -> dict[str, list[str]]:
     """Replay the streams of `cells` through the client; return, by scenario, where it disagrees with the ledger.
 
-    `directory` holds `replay.mjs` and `node_modules`.  Raises `subprocess.SubprocessError` when node fails.
+    `directory` holds `node_modules`.  Raises `subprocess.SubprocessError` when node fails.
     """
     with tempfile.TemporaryDirectory() as place:
         files: dict[str, Cell] = {}
@@ -38,7 +45,7 @@ def ask_the_client(cells: Sequence[Cell], directory: Path, seconds: float = 120.
             file = Path(place, f"{number}.jsonl")
             file.write_text("".join(json.dumps(event) + "\n" for event in cell.stream), encoding="utf-8")
             files[str(file)] = cell
-        command = [str(shutil.which("node")), str(directory / "replay.mjs"), str(directory.resolve())]
+        command = [str(shutil.which("node")), str(REPLAY), str(directory.resolve())]
         done = subprocess.run(  # noqa: S603 - our own script
             command, input="\n".join(files), capture_output=True, text=True, timeout=seconds, check=True
         )
