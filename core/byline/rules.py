@@ -489,16 +489,15 @@ def levels(profile: Profile) -> dict[str, Level]:
 def page() -> str:
     """Return the rule page of the documentation, in Markdown."""
     out = [_PAGE]
-    section = ""
-    for rule in _ROWS:
-        if rule.section != section:
-            section = rule.section
-            out.append(f"## {section}\n")
-        out.append(f"### `{rule.id}`\n")
-        out.append(f"{rule.law}\n")
-        out.append(f"{_reported(rule)}\n")
-        if rule.hint and rule.shown == "streams":
-            out.append(f"To mend: {rule.hint}.\n")
+    for section in dict.fromkeys(rule.section for rule in _ROWS):
+        out.append(f"## {section}\n")
+        for rule in _ROWS:
+            if rule.section == section:
+                out.append(f"### `{rule.id}`\n")
+                out.append(f"{rule.law}\n")
+                out.append(f"{_reported(rule)}\n")
+                if rule.hint and rule.shown == "streams":
+                    out.append(f"To mend: {rule.hint}.\n")
     return "\n".join(out)
 
 

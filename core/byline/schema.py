@@ -68,7 +68,8 @@ class Problem:
     """One place of a document that the schema refuses.
 
     `kind` is `missing`, `unknown` (a member the schema has not), `null` (an optional field spelled null),
-    `variant` (a member of a union that the schema has not: an event type, an outcome, an operation) or `value`.
+    `variant` (a member of a union that the schema has not: an event type, an outcome, an operation),
+    `value`, or `many`, where there are too many to tell.
     `path` leads to the place from the top of the document; of a missing member it ends with its name.
     """
 
@@ -185,13 +186,11 @@ class _Rewriter:
         }
 
     def _list(self, schema: Any) -> _Schema:
-        # One bad element speaks for its list: a reader need not be told of a million.
         items = self.rewrite(schema["items_schema"])
         return {
             **_kept(schema, "min_length", "max_length"),
             "type": "list",
             "strict": True,
-            "fail_fast": True,
             "items_schema": items,
         }
 
@@ -355,7 +354,7 @@ _EXPECTED: Final = {
 def problems(document: Any) -> list[Problem]:
     """Return what the schema refuses about `document`, a parsed JSON value; empty for an event that it accepts.
 
-    One entry per place, of each list only its first bad element, in the order of the schema.
+    One entry per place, in the order of the schema; one for all where there are more than are worth telling.
     """
     try:
         _VALIDATOR.validate_python(document)
@@ -363,7 +362,7 @@ def problems(document: Any) -> list[Problem]:
         if error.error_count() > _MANY:
             return [
                 Problem(
-                    "value",
+                    "many",
                     (),
                     f"the event has {error.error_count()} members or values that the schema refuses",
                 )
@@ -465,9 +464,15 @@ def shown(value: object, limit: int = 60) -> str:
 def without(document: Any, paths: Iterable[tuple[str | int, ...]]) -> Any:
     """Return a copy of `document`, a JSON value, that lacks what `paths` lead to."""
     copy = json.loads(json.dumps(document))
-    for path in sorted(paths, key=len, reverse=True):
+    for path in sorted(
+        paths, key=_depth_and_position, reverse=True
+    ):  # so that what is left to cut stays in place
         node = copy
         for part in path[:-1]:
             node = node[part]
         del node[path[-1]]
     return copy
+
+
+def _depth_and_position(path: tuple[str | int, ...]) -> tuple[int, list[int]]:
+    return len(path), [part if isinstance(part, int) else -1 for part in path]

@@ -60,6 +60,13 @@ def test_text_shows_the_place_the_lines_the_law_and_the_cure():
     )
 
 
+def test_the_documentation_shows_what_comes_out(tmp_path, monkeypatch):
+    (tmp_path / "run.jsonl").write_bytes(ILLEGAL.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    page = (DATA.parent.parent.parent / "docs" / "check.md").read_text()
+    assert f"```console\n$ byline check run.jsonl\n{check('run.jsonl').stdout}```\n" in page
+
+
 def test_text_of_a_good_stream():
     result = check(LEGAL)
     assert (result.exit_code, result.stdout) == (0, "1 file, 13 events, producer profile: nothing found\n")
@@ -181,7 +188,7 @@ def test_several_files_have_one_exit_code(tmp_path):
 def test_a_rule_that_there_is_not_is_refused_with_a_suggestion():
     result = check(LEGAL, "--ignore", "text-owners")
     assert result.exit_code == 2
-    assert "there is no rule 'text-owners'; did you mean 'text-owner'?" in result.stderr
+    assert "there is no rule 'text-owners'; did you mean 'text-owner'?" in result.output
 
 
 def test_findings_are_cut_and_the_exit_code_is_not(tmp_path):
@@ -226,6 +233,7 @@ def test_every_form_is_judged_alike(tmp_path):
     (file,) = report("-", stdin=forms["array.json"])["files"]
     assert [(one["rule"], one["event"]) for one in file["findings"]] == [("text-owner", 4)]
     shown = check("-", stdin=forms["lines.jsonl"]).stdout
+    assert '         4 | {"type":"TEXT_MESSAGE_START"' in shown
     assert '  >      5 | {"type":"TEXT_MESSAGE_CONTENT"' in shown
 
 
@@ -396,13 +404,13 @@ def test_an_input_that_is_none_is_refused(tmp_path, content, said):
         path.write_text(content)
     result = check("http://127.0.0.1:1/", "--input", path)
     assert result.exit_code == 2
-    assert said in " ".join(result.stderr.split())
+    assert said in " ".join(result.output.split())
 
 
 def test_a_header_that_is_none_is_refused():
     result = check(LEGAL, "--header", "nonsense")
     assert result.exit_code == 2
-    assert "write 'NAME: VALUE'" in result.stderr
+    assert "write 'NAME: VALUE'" in result.output
 
 
 def test_help_names_every_choice():

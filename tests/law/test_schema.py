@@ -4,7 +4,7 @@ import json
 
 import pytest
 from byline.events import ATTRIBUTABLE, EVENT_CLASSES
-from byline.schema import QUICK, UnreadableError, _Rewriter, accepts, parse, problems, read, wire
+from byline.schema import QUICK, UnreadableError, _Rewriter, accepts, parse, problems, read, wire, without
 from hypothesis import given
 from hypothesis import strategies as st
 from wire import TYPES, events, spoilt
@@ -161,7 +161,7 @@ def test_names_of_python_are_not_names_of_the_wire():
 
 def test_a_flood_of_faults_is_one_problem():
     event = {"type": "RUN_ERROR", "message": "", **{f"m{number}": 1 for number in range(5000)}}
-    assert [(one.kind, one.path) for one in problems(event)] == [("value", ())]
+    assert [(one.kind, one.path) for one in problems(event)] == [("many", ())]
 
 
 def test_a_schema_kind_that_is_not_known_is_refused_and_not_ignored():
@@ -220,3 +220,9 @@ def test_numbers_that_no_json_has_are_refused_wherever_any_value_may_stand():
     assert read(b'{"type":"CUSTOM","name":"a.b","value":{"deep":[1e400]}}') is None
     assert read(b'{"type":"TEXT_MESSAGE_END","messageId":"m","metadata":{"n":1e400}}') is None
     assert read(b'{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1e400}]}') is None
+
+
+def test_what_is_cut_out_leaves_the_rest_in_place():
+    document = {"a": [0, {"b": 1, "c": 2}, 2, 3], "d": {"e": 1}}
+    assert without(document, [("a", 1, "b"), ("a", 0), ("a", 2), ("d", "e")]) == {"a": [{"c": 2}, 3], "d": {}}
+    assert document["a"][0] == 0

@@ -309,3 +309,28 @@ def test_long_ids_of_chunks_are_ids_too():
     assert said(STARTED, chunk, chunk, FINISHED) == []
     assert said(STARTED, chunk, {**chunk, "subagentRunId": "s" * 501}, FINISHED) == [("text-owner", 2)]
     assert said(STARTED, chunk, {**chunk, "messageId": "m" * 501}, FINISHED) == []
+
+
+def test_many_faults_of_one_event_are_told_in_few_words():
+    messages = [{"id": f"m{number}", "role": "user", "content": "x", "zz": 1} for number in range(30)]
+    snapshot = {
+        "type": "MESSAGES_SNAPSHOT",
+        "messages": [*messages, {"id": 5, "role": "user", "content": "x"}],
+    }
+    found = judged(STARTED, snapshot, FINISHED, profile="consumer")
+    assert [finding.rule for finding in found] == ["wrong-value", *["unknown-member"] * 9]
+    assert found[-1].message == "the schema has no messages[8].zz here; and 21 more in this event"
+    flood = {**start("m1"), **{f"x{number}": 1 for number in range(2000)}}
+    assert said(STARTED, flood, content("m1"), end("m1"), FINISHED) == [("beyond-limits", 1)]
+
+
+def test_everything_that_can_be_left_out_is():
+    messages = [
+        {"id": f"m{number}", "role": "assistant", "content": "x", "subagentRunId": "s1", "zz": 1}
+        for number in range(30)
+    ]
+    snapshot = {"type": "MESSAGES_SNAPSHOT", "messages": messages}
+    found = judged(STARTED, snapshot, start("m29", "s2"), end("m29"), FINISHED, profile="consumer")
+    assert [(finding.rule, finding.event) for finding in found if finding.level == "error"] == [
+        ("text-owner", 2)
+    ]

@@ -284,6 +284,20 @@ def test_an_illegal_chunk_changes_nothing(before, chunk, kind, member):
     assert expander.finish() == undisturbed.finish()
 
 
+def test_a_plan_changes_nothing_until_it_is_committed_to():
+    expander = Expander()
+    expander.feed(text(messageId="m", delta="a"))
+    opening = text(messageId="n", delta="b")
+    plan = expander.plan(opening)
+    assert plan.events == [end("m"), start(messageId="n"), content("n", "b")]
+    assert expander.assembles(content("m", "x"))
+    assert expander.plan(opening) == plan
+    expander.commit(plan)
+    assert not expander.assembles(content("m", "x"))
+    assert expander.assembles(end("n"))
+    assert expander.finish() == [end("n")]
+
+
 def test_messages_of_errors_name_the_owners():
     with pytest.raises(ChunkError) as caught:
         list(expand([text(messageId="m"), s1(text(messageId="m"))]))

@@ -14,7 +14,7 @@ from google.genai import types
 
 from ._identity import HERE, Kind
 
-__all__ = ["OFFERED", "ClientTools", "offer"]
+__all__ = ["OFFERED", "ClientTools", "is_client_tool", "offer"]
 
 OFFERED: Final[ContextVar[Sequence[Tool]]] = ContextVar("byline_adk_offered", default=())
 
@@ -57,3 +57,8 @@ def offer(runner: Any) -> None:
     plugins = runner.plugin_manager.plugins
     if not any(type(plugin) is ClientTools for plugin in plugins):
         plugins.append(ClientTools())
+
+
+def is_client_tool(tool: object) -> bool:
+    """Return whether a tool is the client's own."""
+    return isinstance(tool, _ClientTool)

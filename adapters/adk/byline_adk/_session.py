@@ -1,14 +1,17 @@
 """One run of an ADK app."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 from byline import signals as s
 from byline.agent import Sink
+from byline.artifacts import Artifacts
 from byline.errors import InputError, ResumeError
 from byline.events import Message, RunAgentInput
+from byline.grants import Grant, Grants, Guard, Inventory, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
 from google.adk.agents.base_agent import BaseAgent
@@ -21,10 +24,12 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.genai import types
 
 from . import _compat
+from ._artifacts import CARRIER, Carrier, carry
 from ._client_tools import OFFERED, offer
 from ._identity import Book
 from ._input import Answer, Turn, turns
 from ._observer import WATCH, observe
+from ._permit import GRANT, guard_runs, inventory
 from ._watch import Watch
 
 __all__ = ["AdkSession", "BoundRunner", "UserId", "bind"]
@@ -60,7 +65,10 @@ class BoundRunner:
     """A runner in our hands.
 
     `user_id` says whose sessions `run()` uses, a value or a callable of the input.  `run_config` goes to every run;
-    `run()` streams (`StreamingMode.SSE`) without one.
+    `run()` streams (`StreamingMode.SSE`) without one.  With `grants` no run starts without a grant for `agent_id` (the
+    root agent's name, if it is not given) that covers what the app uses; `allow` names the tools and toolsets that
+    may hide what they use.  With `artifacts` the root's model gets placeholders for the artifacts in its subagents'
+    results, and a tool to look them up.
     """
 
     def __init__(
@@ -70,11 +78,21 @@ class BoundRunner:
         *,
         user_id: UserId = DEFAULT_USER,
         run_config: RunConfig | None = None,
+        grants: Grants | None = None,
+        agent_id: str | None = None,
+        allow: Iterable[str] = (),
+        artifacts: Artifacts | None = None,
     ) -> None:
         self.runner: Final = runner
         self.plugins: Final = plugins
         self.user_id: Final = user_id
         self.run_config: Final = run_config
+        self.guard: Final = None if grants is None else Guard(grants, agent_id or runner.agent.name, allow)
+        self.artifacts: Final = artifacts
+
+    def uses(self) -> Inventory:
+        """Return what a run of the app uses, as it is now."""
+        return inventory(self.runner)
 
     def open(self, run_input: RunAgentInput) -> "AdkSession":
         """Return the session of an AG-UI input."""
@@ -126,13 +144,18 @@ class AdkSession:
         self._book: Final = Book(bound.runner.agent)
         self._state: dict[str, Any] = {}
         self._turns: list[Turn] = []
+        self.permit: Permit | None = None
+        self._grant: Grant | None = None
 
     async def prepare(self) -> None:
-        """Read the session and make ADK's messages of the input.
+        """Hold the run to its grant, read the session, and make ADK's messages of the input.
 
-        Raises `ResumeError` for an answer that nothing waits for, `InputError` for a session that is not there.
+        Raises a `GrantError` for a run that is not permitted, `ResumeError` for an answer that nothing waits for, `InputError` for a session that is not there.
         """
         runner = self._bound.runner
+        guard = self._bound.guard
+        if guard is not None:
+            self._grant = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
         service = runner.session_service
         session = await service.get_session(app_name=runner.app_name, **self._where)
         if session is not None:
@@ -149,10 +172,11 @@ class AdkSession:
                 f"resume: there is no session {self.thread_id!r} of user {self._where['user_id']!r} in app "
                 f"{runner.app_name!r}, so nothing waits for an answer: check whose it is"
             )
+        self._turns = [self._native_turn()] if self.run_input is None else turns(self.run_input, self._book)
+        if guard is not None and self._grant is not None:
+            await asyncio.to_thread(guard.grants.spend, self._grant)  # last, but before anything is written
         if self.run_input is None:
-            self._turns = [self._native_turn()]
             return
-        self._turns = turns(self.run_input, self._book)
         changes = {
             key: value
             for key, value in (self.run_input.state or {}).items()
@@ -184,6 +208,10 @@ class AdkSession:
         runner = self._bound.runner
         known = self.run_input.state if self.run_input is not None else None
         observe(runner)
+        if self._grant is not None:
+            guard_runs(runner)
+        GRANT.set(self._grant)
+        CARRIER.set(self._carrier())
         if self.run_input is not None and self.run_input.tools:
             offer(runner)
             OFFERED.set(tuple(self.run_input.tools))
@@ -206,16 +234,27 @@ class AdkSession:
             self.result = end.result
         return end
 
+    def _carrier(self) -> Carrier | None:
+        bound = self._bound
+        if bound.artifacts is None:
+            return None
+        carry(bound.runner)
+        user = self._where["user_id"] if self.permit is None else self.permit.user
+        return Carrier(bound.artifacts, self.thread_id, user, self._book, bound.uses().named("subagent"))
+
     async def _send(self, sink: Sink, watch: Watch, turn: Turn) -> None:
         for answer in turn.answers:
             watch.answer(answer.use.id, answer.response, show=not answer.shown)
         arguments = {**self._where, **self._kwargs}
         if turn.message.parts:
             arguments["new_message"] = turn.message
+        carrier = CARRIER.get()
         async with aclosing(self._bound.runner.run_async(**arguments)) as events:
             async for event in events:
                 try:
                     watch.event(event)
+                    if carrier is not None:
+                        await asyncio.to_thread(carrier.take, event)
                 except Exception as fault:
                     sink.fault("event", fault)
                 if not event.partial:

@@ -110,6 +110,10 @@ class Watch:
         if one is not None and one.kind is not Kind.ROOT and one.failure is None:
             one.failure = (str(error) or type(error).__name__, type(error).__name__)
 
+    def who(self, ctx: Any) -> Invocation | None:
+        """Return whose agent is at work in a context, where it is known."""
+        return self._frame(ctx) or HERE.get()
+
     def ask_model(self, ctx: Any, model: str | None) -> None:
         """Note who asks a model: what it answers is his."""
         one = self._frame(ctx) or HERE.get()

@@ -1,11 +1,13 @@
 """Content blocks, both ways: LangChain's many spellings and AG-UI's parts."""
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-__all__ = ["Piece", "open_calls", "parts_of", "pieces", "to_blocks"]
+__all__ = ["Piece", "invocation_id", "open_calls", "parts_of", "pieces", "to_blocks"]
 
 Piece: TypeAlias = tuple[Literal["text", "reasoning", "media"], Any]
 """What a model's answer is made of: text, thought text, or an AG-UI content part."""
@@ -129,3 +131,9 @@ def open_calls(thread: Sequence[BaseMessage]) -> set[str]:
         elif isinstance(message, ToolMessage):
             waiting.discard(message.tool_call_id)
     return waiting
+
+
+def invocation_id(name: str, *parts: str) -> str:
+    """Return a `subagentRunId` that is readable, made of `name`, and as lasting as the `parts` it is made of."""
+    digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()
+    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}-{digest[:12]}"

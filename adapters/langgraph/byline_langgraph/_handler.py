@@ -19,7 +19,6 @@ order of what happened is lost.
 """
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +39,8 @@ from langgraph.types import Command, Send
 
 from . import _compat
 from ._bridge import PREDICT_STATE, predicts, quiet, spelled_out
-from ._content import open_calls, parts_of, pieces
+from ._content import invocation_id, open_calls, parts_of, pieces
+from ._remote import Remotes
 from ._review import Action, review_of
 
 __all__ = ["Handler", "Scope"]
@@ -189,6 +189,7 @@ class Handler(BaseCallbackHandler):
         self.sink: Final = sink
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
+        self.remotes: Final = Remotes(sink)
         self._transparent: Final = transparent
         self.state_was_set = False
         """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
@@ -266,6 +267,7 @@ class Handler(BaseCallbackHandler):
             run.node = str((metadata or {}).get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
                 self.sink.report(s.StepStarted(_owner(run), run.node))
+            self.remotes.entered(run.ns, _owner(run), str(run.id))
         self._runs[run_id] = run
 
     @_guarded
@@ -275,6 +277,7 @@ class Handler(BaseCallbackHandler):
             return
         if run.node is not None:
             self._left_node(run, outputs)
+            self.remotes.left(run.ns, s.Closed(str(run.id), _result(outputs)))
         if run.is_graph and run.inside is not None and run.inside.outer is not None:
             self._close(run.inside, outputs)
 
@@ -290,16 +293,12 @@ class Handler(BaseCallbackHandler):
                 scope.asked = True
         if run.node is not None:
             self._left_node(run, None)
+            self.remotes.left(run.ns, _ending(str(run.id), error))
         if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
             return
-        if isinstance(error, GraphInterrupt):
-            if not _interrupts(error):  # a breakpoint, which asks nothing: the next run goes on from there
-                self.sink.report(s.Suspended(cast("str", scope.owner)))
-            return  # suspended, if the question reaches the end of the run
-        if isinstance(error, GraphBubbleUp):
-            self.sink.report(s.Closed(cast("str", scope.owner)))  # control was handed on
-        else:
-            self.sink.report(s.Failed(cast("str", scope.owner), *_cause(error)))
+        ending = _ending(cast("str", scope.owner), error)
+        if ending is not None:
+            self.sink.report(ending)
 
     def _open(self, graph: _Run, step: _Run) -> None:
         """A run turns out to be a graph, with its first step: open what it is an invocation of."""
@@ -447,7 +446,7 @@ class Handler(BaseCallbackHandler):
                 self.sink.report(s.ModelOver(owner, id_))
 
     def _asked(self, run: _Run, error: GraphInterrupt) -> None:
-        owner = _owner(run)
+        owner = self.remotes.owner(run.ns) or _owner(run)
         for interrupt in _interrupts(error):
             self.sink.report(
                 question(
@@ -832,8 +831,7 @@ def _stable_id(name: str, task_ns: str, tool: _Run | None, own_ns: str) -> str:
     tail = own_ns.rpartition("|")[2]
     ordinal = tail if tail.isdigit() else ""
     call = "" if tool is None else tool.call or ""
-    digest = hashlib.sha256("\x1f".join((task_ns, call, ordinal)).encode("utf-8", "replace")).hexdigest()
-    return f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}-{digest[:12]}"
+    return invocation_id(name, task_ns, call, ordinal)
 
 
 def _messages(value: Any) -> Iterator[BaseMessage]:
@@ -853,8 +851,20 @@ def _result(outputs: Any) -> Any:
     """Return what the caller gets to read: the text of the last message, else the graph's output."""
     if isinstance(outputs, Mapping) and "messages" in outputs:
         last = outputs["messages"][-1] if outputs["messages"] else None
+        if isinstance(last, Mapping):  # from a remote graph
+            return parts_of(last.get("content") or "")
         return parts_of(last.content) if isinstance(last, BaseMessage) else s.ABSENT
     return s.ABSENT if outputs is None else outputs
+
+
+def _ending(owner: str, error: BaseException) -> s.Closed | s.Failed | s.Suspended | None:
+    """Return how an invocation ended with `error`; `None` if it asked, which the end of the run has to tell."""
+    if isinstance(error, GraphInterrupt):
+        # A breakpoint asks nothing: the next run goes on from there.
+        return None if _interrupts(error) else s.Suspended(owner)
+    if isinstance(error, GraphBubbleUp):
+        return s.Closed(owner)  # control was handed on
+    return s.Failed(owner, *_cause(error))
 
 
 def _cause(error: BaseException) -> tuple[str, str]:

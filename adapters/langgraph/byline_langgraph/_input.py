@@ -25,7 +25,7 @@ from langgraph.types import Command
 from ._content import open_calls, to_blocks
 from ._review import Action, misfit, review_of
 
-__all__ = ["conversation", "graph_input", "new_messages", "resume_command"]
+__all__ = ["conversation", "edited_message", "graph_input", "new_messages", "resume_command"]
 
 CANCELLED_KEY: Final = "__agui_cancelled__"
 """What the official bridge resumes a graph with when the client abandons an interrupt."""
@@ -86,6 +86,45 @@ def new_messages(messages: Sequence[Message], thread: Sequence[BaseMessage]) -> 
                 waiting.discard(native)
                 fresh.append(_tool_message(message, native))
     return fresh
+
+
+def edited_message(messages: Sequence[Message], thread: Sequence[BaseMessage]) -> str | None:
+    """Return the id of the thread's user message that the client went back before, or `None` when it goes on.
+
+    It goes back by sending a message it had sent before with other words; by leaving messages out at the end and
+    saying something else, or nothing, after an answer that the thread knows.  A client that leaves out what is older
+    has only shortened its copy, and one that sends nothing the thread knows sends only what is new: both go on.
+    """
+    mine = [one for one in messages if one.subagent_run_id is None and one.role in ("user", "assistant")]
+    place = {one.id: index for index, one in enumerate(thread)}
+    said = {
+        str(one.text): index for index, one in enumerate(thread) if isinstance(one, AIMessage) and one.text
+    }
+    asked = [index for index, one in enumerate(thread) if isinstance(one, HumanMessage)]
+    kept = -1  # how far the client's copy goes along with the thread
+    for message in mine:
+        at = place.get(message.id)
+        if message.role == "assistant":
+            text = message.content if isinstance(message.content, str) else None
+            at = said.get(text or "") if at is None else at
+        elif at is not None and to_blocks(message.content) != thread[at].content:
+            return message.id
+        kept = kept if at is None else max(kept, at)
+    if kept < 0 or not mine:
+        return None
+    after = [index for index in asked if index > kept]
+    answer = isinstance(thread[kept], AIMessage)
+    if answer and after and mine[-1].role == "user":
+        return thread[after[0]].id
+    if asked and kept == asked[-1] and mine[-1].id == thread[kept].id and _answered(thread, kept):
+        return thread[kept].id
+    return None
+
+
+def _answered(thread: Sequence[BaseMessage], at: int) -> bool:
+    """Return whether the turn that began at `at` came to an answer."""
+    last = thread[-1]
+    return len(thread) - 1 > at and isinstance(last, AIMessage) and not last.tool_calls
 
 
 def conversation(messages: Sequence[Message]) -> list[BaseMessage]:

@@ -10,12 +10,11 @@ What cannot be seen from here: an agent behind an object of the app's own, or in
 gate stops those when they run (`_gate`).
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from byline.grants import Inventory, Opaque, Resource
+from byline.grants import Inventory, Opaque, Resource, held
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -156,27 +155,12 @@ def _reach(roots: Iterable[Any]) -> Iterator[Any]:
 
 
 def _inside(one: Any) -> Iterable[Any]:
-    if inspect.isfunction(one):
-        variables = inspect.getclosurevars(one)
-        wrapped = getattr(one, "__wrapped__", None)
-        return [
-            *variables.nonlocals.values(),
-            *variables.globals.values(),
-            *(one.__defaults__ or ()),
-            wrapped,
-        ]
-    if inspect.ismethod(one):
-        return [one.__func__, one.__self__]
-    if isinstance(one, functools.partial):
-        return [one.func, *one.args, *one.keywords.values()]
-    if isinstance(one, BaseTool | ToolNode) or inspect.ismodule(one):
+    if isinstance(one, BaseTool | ToolNode):
         return []  # tools answer for themselves
     if isinstance(one, type):
         return [value for value in vars(one).values() if inspect.isfunction(value)] if _is_tool(one) else []
-    if isinstance(one, Mapping):
-        return list(one.values())
-    if isinstance(one, list | tuple | set | frozenset):
-        return list(one)
+    if (parts := held(one)) is not None:
+        return parts
     if isinstance(one, Runnable) or _is_middleware(one):
         return [value for name, value in vars(one).items() if name != "tools"]
     return []

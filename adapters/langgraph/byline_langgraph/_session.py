@@ -15,6 +15,7 @@ from byline.grants import Grant, Grants, Guard, Inventory, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool
@@ -25,8 +26,17 @@ from . import _compat
 from ._artifacts import Carrier, require_lookup
 from ._gate import GateHandler, ToolGate
 from ._handler import Handler, question
-from ._input import conversation, graph_input, new_messages, open_without_answer, resume_command
+from ._input import (
+    conversation,
+    edited_message,
+    graph_input,
+    new_messages,
+    open_without_answer,
+    resume_command,
+)
 from ._inventory import inventory
+from ._lost import watched
+from ._remote import remote_nodes
 from ._rewire import Interceptor, ModelNode, rewire
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
@@ -86,6 +96,7 @@ class BoundGraph:
         self.plugins: Final = plugins
         self.config: Final = config
         self.context: Final = context
+        self.remote: Final = remote_nodes(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
         self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
         self.artifacts: Final = artifacts
@@ -152,7 +163,7 @@ class GraphSession:
         self.handler: Handler | None = None
         """The observer, once the run has begun."""
         self._bound: Final = bound
-        self._config: Final = config
+        self._config = config
         self._kwargs: Final = kwargs
         self._state: Any = None
         self._asked: dict[str, Any] = {}
@@ -203,17 +214,31 @@ class GraphSession:
         elif pending:
             raise open_without_answer(pending, self.thread_id)
         else:
-            self.native_input = self._continued(run_input, snapshot)
+            self.native_input = self._continued(run_input, snapshot, await self._branch(run_input, snapshot))
 
-    def _continued(self, run_input: RunAgentInput, snapshot: StateSnapshot) -> Any:
-        """Return the input of the thread's next run: what is new in the conversation and in the state.
+    async def _branch(self, run_input: RunAgentInput, snapshot: StateSnapshot) -> StateSnapshot:
+        """Return where the run begins: at the end of the thread, or before a message that the client has edited.
+
+        Then the run is a branch of the thread: what is before keeps its ids, and what is run again is new.
+        """
+        edited = edited_message(run_input.messages, _messages_of(snapshot))
+        if edited is None:
+            return snapshot
+        async for earlier in self._bound.graph.aget_state_history(self._config):
+            if all(message.id != edited for message in _messages_of(earlier)):
+                self._config = merge_configs(self._config, earlier.config)
+                return earlier
+        return snapshot
+
+    def _continued(self, run_input: RunAgentInput, snapshot: StateSnapshot, start: StateSnapshot) -> Any:
+        """Return the input of the thread's next run: what is new in the conversation since `start`, and in the state.
 
         A client sends the state back as it got it; what it did not change must not go through the reducers again.
         A thread that stopped at a breakpoint goes on from there unless the user says something.
         """
         channels = self._bound.graph.channels
         thread = snapshot.values if isinstance(snapshot.values, Mapping) else {}
-        fresh = new_messages(run_input.messages, thread.get("messages") or ())
+        fresh = new_messages(run_input.messages, _messages_of(start))
         if isinstance(run_input.state, Mapping):
             known = plain({key: thread[key] for key in run_input.state if key in thread})
             changed = {
@@ -223,7 +248,7 @@ class GraphSession:
             }
             run_input = run_input.model_copy(update={"state": changed})
         values = graph_input(run_input, fresh, channels)
-        if snapshot.next and not fresh:
+        if start.next and not fresh:
             values.pop("messages", None)
             return Command(update=values) if values else None
         return values or None
@@ -233,33 +258,50 @@ class GraphSession:
 
         `values` parts come in order, after the callbacks of their superstep and before the next one: they give
         the state, and the interrupts that the run waits for.  `custom` parts trail the callbacks.  Neither says
-        who did what; that is the handler's alone.
+        who did what; that is the handler's alone, except of remote graphs, for which `messages` parts are read.
         """
+        with watched(sink):
+            return await self._drive(sink)
+
+    async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
+        handler.remotes.nodes = self._bound.remote
         graph, callbacks = self._held(handler)
         config = merge_configs(self._theirs(), {"callbacks": callbacks})
         stream = graph.astream(
             self.native_input,
             config,
-            stream_mode=_MODES,
+            stream_mode=[*_MODES, "messages"] if self._bound.remote and "messages" not in _MODES else _MODES,
             subgraphs=True,
             version="v2",
             **self._kwargs,
         )
-        async with aclosing(
-            cast("AsyncGenerator[Any, None]", stream)
-        ):  # a cancelled run stops the graph at once
-            async for part in stream:
-                try:
-                    if part["type"] == "custom":
-                        self._custom(sink, handler, part)
-                    elif part["type"] == "values" and not part["ns"]:
-                        self._values(sink, part)
-                except Exception as fault:
-                    sink.fault(part["type"], fault)
-                if part["type"] == "values" and not part["ns"]:
-                    await sink.drained()  # the next superstep waits for the consumer, as it does without us
+        try:
+            # A cancelled run stops the graph at once.
+            async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
+                async for part in stream:
+                    is_values = part["type"] == "values" and not part["ns"]
+                    try:
+                        self._part(sink, handler, part, is_values=is_values)
+                    except Exception as fault:
+                        sink.fault(part["type"], fault)
+                    if is_values:  # the next superstep waits for the consumer, as it does without us
+                        await sink.drained()
+        finally:
+            with sink.lock:
+                handler.remotes.settle()
         return s.RunFinished(asked=tuple(self._asked))
+
+    def _part(self, sink: Sink, handler: Handler, part: Any, *, is_values: bool) -> None:
+        if is_values:
+            with sink.lock:
+                handler.remotes.settle()
+            self._values(sink, part)
+        elif part["type"] == "custom":
+            self._custom(sink, handler, part)
+        elif part["type"] == "messages" and isinstance(part["data"][0], Mapping):
+            with sink.lock:
+                handler.remotes.message("|".join(part["ns"]), part["data"][0])
 
     def _held(self, handler: Handler) -> tuple[Pregel[Any, Any, Any, Any], list[BaseCallbackHandler]]:
         """Return the graph to run and its observers: held to the grant, and with placeholders for artifacts."""
@@ -319,18 +361,25 @@ class GraphSession:
         return [s.StateIs(None, state)]
 
     def _custom(self, sink: Sink, handler: Handler, part: Any) -> None:
-        scope = handler.scopes.get("|".join(part["ns"]))
+        ns = "|".join(part["ns"])
+        scope = handler.scopes.get(ns)
+        owner = scope.owner if scope is not None else handler.remotes.owner(ns)
         data = part["data"]
         name = data.get("name") if isinstance(data, Mapping) else None
         if isinstance(name, str) and set(data) == {"name", "value"}:
             value = data["value"]
         else:
             name, value = WRITTEN, data
-        sink.report(s.Custom(None if scope is None else scope.owner, name, value))
+        sink.report(s.Custom(owner, name, value))
 
     def _has_checkpointer(self) -> bool:
         configurable = self._config.get("configurable", {})
         return bool(self._bound.graph.checkpointer) or "__pregel_checkpointer" in configurable
+
+
+def _messages_of(snapshot: StateSnapshot) -> Sequence[BaseMessage]:
+    values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
+    return [one for one in values.get("messages") or () if isinstance(one, BaseMessage)]
 
 
 def _legacy_resume(run_input: RunAgentInput) -> Any:

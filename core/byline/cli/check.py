@@ -66,13 +66,16 @@ class _Collected:
         self.limit = limit
         self._kept: dict[str, list[Finding]] = {level: [] for level in _RANK}
 
-    def add(self, found: Sequence[Finding]) -> None:
-        """Count findings of the rules that were chosen, and keep them while there is room."""
+    def add(self, found: Sequence[Finding]) -> list[Finding]:
+        """Count findings of the rules that were chosen; keep them while there is room, and return those."""
+        kept = []
         for finding in found:
             if finding.rule in self.rules:
                 self.report.counts[finding.level] += 1
                 if len(self._kept[finding.level]) < self.limit:
                     self._kept[finding.level].append(finding)
+                    kept.append(finding)
+        return kept
 
     def done(self) -> None:
         """Hand over what is kept, in the order of the stream."""
@@ -198,22 +201,48 @@ def check(
 
 
 def _judge(report: FileReport, judge: Validator, collected: _Collected, request: dict[str, Any]) -> None:
-    remember = report.file == "-" or "://" in report.file  # what cannot be read a second time
+    recent = _Recent() if report.file == "-" or "://" in report.file else None
     try:
         with source(report.file, **request) as chunks, _progress(report.file) as advance:
             for record in records(chunks):
                 report.lines.append(record.line)
                 found = judge.skip(_TOO_LONG) if record.data is None else judge.feed(record.data)
+                if recent is not None:
+                    recent.add(record.data)
                 if found:
-                    collected.add(found)
-                    if remember and record.data is not None:
-                        report.excerpts[judge.events - 1] = _short(record.data, found[-1].pointer)
+                    kept = collected.add(found)
+                    if recent is not None:
+                        recent.show(kept, report.excerpts)
                 advance()
     except ReadError as error:
         report.error = error
     if report.error is None or report.events:
         collected.add(judge.finish())
     collected.done()
+
+
+class _Recent:
+    """The beginnings of the last records of an input that cannot be read a second time."""
+
+    _RECORDS: Final = 1000
+    _BYTES: Final = 2000
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._kept: dict[int, bytes] = {}
+
+    def add(self, data: bytes | None) -> None:
+        """Keep the next record, and forget the oldest."""
+        self._kept[self._count] = (data or b"")[: self._BYTES]
+        self._kept.pop(self._count - self._RECORDS, None)
+        self._count += 1
+
+    def show(self, findings: Sequence[Finding], excerpts: dict[int, str]) -> None:
+        """Put what `findings` point at, as far as it is here, into `excerpts`."""
+        for finding in findings:
+            for index in (finding.related, finding.event):
+                if index is not None and self._kept.get(index):
+                    excerpts[index] = _short(self._kept[index], finding.pointer)
 
 
 def _excerpt(report: FileReport) -> None:

@@ -38,6 +38,7 @@ from ._failures import (
 )
 from ._grants import FORGET_AFTER, Check, Grants, MemoryLedger, SpendLedger
 from ._permit import Guard, Inventory, Opaque, Permit
+from ._reach import held
 from ._token import MAX_TOKEN, Attempt, Grant, Key, KeyRing, peek
 
 __all__ = [
@@ -78,5 +79,6 @@ __all__ = [
     "StoreUnavailableError",
     "TableDecider",
     "UserMismatchError",
+    "held",
     "peek",
 ]

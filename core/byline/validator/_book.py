@@ -9,7 +9,7 @@ And after a record that could not be read, or an item that was not followed, the
 not opened or not closed is then no longer known, and not said.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
@@ -32,6 +32,7 @@ __all__ = [
     "Invocation",
     "Open",
     "key_of",
+    "kind_of",
     "named",
     "packed",
     "unpacked",
@@ -41,6 +42,9 @@ LONG: Final = 64
 """Ids longer than this many characters are kept as digests."""
 
 TAG: Final = "subagentRunId"
+
+_MANY: Final = 20
+"""Of what a run leaves open of one kind, this many are named one by one."""
 
 TEXT, REASONING, ACTIVITY, RESULT, CALL, MINTING_CALL = 1, 2, 3, 4, 5, 6
 """What an id names.  A call without a parentMessageId mints a message under its own id."""
@@ -179,6 +183,18 @@ class Book:
         at = self.index if event == -1 else event
         self.findings.append(Finding(rule, level, at, pointer, related, message, row.law, row.hint))
 
+    def report_left(self, rule: str, left: Iterable[tuple[About, str, int | None]]) -> None:
+        """Report what a run leaves open, each as what it is, what to say, and where it began; the rest as a number."""
+        said = 0
+        for about, message, index in left:
+            if about in self.muted or (self.gap is not None and index is not None and index <= self.gap):
+                continue  # had its error, or its end may be what was lost
+            said += 1
+            if said <= _MANY:
+                self.report(rule, message, about, related=index)
+        if said > _MANY:
+            self.report(rule, f"and {said - _MANY} more of this kind are still open")
+
     def owner(self, tag: str | None) -> Invocation:
         """Return the invocation that `tag` names in this run; the first event to carry a tag makes it."""
         found = self.invocations.get(tag)
@@ -238,6 +254,11 @@ def packed(index: int, code: int, kind: int) -> int:
 def unpacked(value: int) -> tuple[int, int, int]:
     """Return the first event, owner and kind that `packed` put in."""
     return value >> _INDEX_SHIFT, value >> _OWNER_BITS & _OWNER_MASK, value & _KIND_MASK
+
+
+def kind_of(value: int) -> int:
+    """Return the kind that `packed` put in."""
+    return value & _KIND_MASK
 
 
 def key_of(id_: str) -> str:

@@ -128,10 +128,18 @@ class Invocations:
     def run_finished(self, outcome: str, interrupts: list[dict[str, Any]]) -> None:
         """Judge what RUN_FINISHED owes the invocations of the run, and their suspensions its interrupts."""
         book = self.book
-        for known in book.invocations.values():
-            if known.active and (book.gap is None or (known.announced or 0) > book.gap):
-                message = f"{named(known.tag)} is still active when the run finishes"
-                book.report("subagent-left-open", message, ("subagent", known.tag), related=known.announced)
+        book.report_left(
+            "subagent-left-open",
+            (
+                (
+                    ("subagent", known.tag),
+                    f"{named(known.tag)} is still active when the run finishes",
+                    known.announced,
+                )
+                for known in book.invocations.values()
+                if known.active
+            ),
+        )
         raised = {key_of(interrupt["id"]): interrupt for interrupt in interrupts}
         for known in book.invocations.values():
             if known.how == "suspended":

@@ -6,7 +6,6 @@ not, because its owner is part of its name.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from byline.schema import WireEvent, shown
 from byline.validator._book import (
@@ -22,15 +21,13 @@ from byline.validator._book import (
     Invocation,
     Open,
     key_of,
+    kind_of,
     named,
     packed,
     unpacked,
 )
 
 __all__ = ["Calls", "Lane", "Messages", "Spans", "Steps", "Streamed"]
-
-_MANY: Final = 20
-"""Of the items of one kind that a run leaves open, this many are named one by one."""
 
 
 @dataclass(slots=True)
@@ -108,18 +105,17 @@ class Streamed:
 
     def left_open(self) -> None:
         """Report what the run leaves open, and forget it."""
-        book, rule = self.book, f"{self.prefix}-left-open"
-        said = 0
-        for key, (tag, index) in self.open.items():
-            if book.gap is not None and index <= book.gap:
-                continue  # its end may be what was lost
-            if (self.prefix, key) not in book.muted:
-                said += 1
-                if said <= _MANY:
-                    message = f"{self.noun} {shown(key)} of {named(tag)} is still open when the run finishes"
-                    book.report(rule, message, (self.prefix, key), related=index)
-        if said > _MANY:
-            book.report(rule, f"and {said - _MANY} more of this kind are still open")
+        self.book.report_left(
+            f"{self.prefix}-left-open",
+            (
+                (
+                    (self.prefix, key),
+                    f"{self.noun} {shown(key)} of {named(tag)} is still open when the run finishes",
+                    index,
+                )
+                for key, (tag, index) in self.open.items()
+            ),
+        )
         self.clear()
 
     def clear(self) -> None:
@@ -344,15 +340,17 @@ class Steps:
         """Judge STEP_STARTED."""
         book = self.book
         tag, name = book.owner(event.get(TAG)).tag, key_of(event["stepName"])
-        owners = self.open.setdefault(name, {})
-        if tag in owners:
-            message = f"step {shown(name)} of {named(tag)} is open since event {owners[tag]}"
-            about = ("step", tag, name)
-            book.report("step-already-open", message, about, pointer="/stepName", related=owners[tag])
+        was = self.open.get(name, {}).get(tag)
+        if was is not None:
+            message, about = (
+                f"step {shown(name)} of {named(tag)} is open since event {was}",
+                ("step", tag, name),
+            )
+            book.report("step-already-open", message, about, pointer="/stepName", related=was)
         elif self.count >= book.max_open:
             book.too_many()
         else:
-            owners[tag] = book.index
+            self.open.setdefault(name, {})[tag] = book.index
             self.count += 1
 
     def finish(self, event: WireEvent) -> None:
@@ -379,12 +377,18 @@ class Steps:
 
     def left_open(self) -> None:
         """Report what the run leaves open, and forget it."""
-        book = self.book
-        for name, owners in self.open.items():
-            for tag, index in owners.items():
-                if book.gap is None or index > book.gap:
-                    message = f"step {shown(name)} of {named(tag)} is still open when the run finishes"
-                    book.report("step-left-open", message, ("step", tag, name), related=index)
+        self.book.report_left(
+            "step-left-open",
+            (
+                (
+                    ("step", tag, name),
+                    f"step {shown(name)} of {named(tag)} is still open when the run finishes",
+                    index,
+                )
+                for name, owners in self.open.items()
+                for tag, index in owners.items()
+            ),
+        )
         self.clear()
 
     def clear(self) -> None:
@@ -396,7 +400,7 @@ class Steps:
 def minted(book: Book, key: str) -> int | None:
     """Return the call that has minted a message under its own id, packed, if there is one."""
     call = book.calls.get(key)
-    return call if call is not None and call & 15 == MINTING_CALL else None
+    return call if call is not None and kind_of(call) == MINTING_CALL else None
 
 
 def encrypted_value(book: Book, event: WireEvent) -> None:

@@ -13,7 +13,9 @@ from byline.validator._book import ACTIVITY, TAG, UNKNOWN, Book, key_of, packed
 
 __all__ = ["judge", "mute", "remainder"]
 
-_ROUNDS: Final = 20
+_TOLD: Final = 10
+"""Of the faults of one event, this many are told one by one."""
+
 _STRIPPED: Final = {"unknown": 0, "null": 0, "variant": 1}
 """What can be left out of an event: a member, or (one step up) the object whose tag is not known."""
 
@@ -30,25 +32,34 @@ _ITEMS: Final = (
 
 def judge(book: Book, document: Any, found: Sequence[Problem]) -> bool:
     """Report what the schema refuses about an event; return whether it is an error in this profile."""
-    before = len(book.findings)
+    levels = book.levels
     paths = {problem.path: problem for problem in found}
-    renamed_is_error = book.levels.get("unknown-member") == "error"
+    told: list[tuple[str, Problem, str]] = []
     for problem in found:
         rule, message = _rule(problem, document), problem.message
-        if problem.kind == "unknown":
-            camel = _camel(str(problem.path[-1]))
-            if camel is not None:
-                message += f"; on the wire it is {camel!r}"
-        elif problem.kind == "missing" and renamed_is_error and _snake_of(problem, paths):
+        if problem.kind == "unknown" and (camel := _camel(str(problem.path[-1]))):
+            message += f"; on the wire it is {camel!r}"
+        elif (
+            problem.kind == "missing"
+            and levels.get("unknown-member") == "error"
+            and _snake_of(problem, paths)
+        ):
             continue  # said with the member that stands in its place
-        book.report(rule, message, pointer=problem.pointer)
-    return any(finding.level == "error" for finding in book.findings[before:])
+        told.append((rule, problem, message))
+    told.sort(key=lambda one: levels.get(one[0]) != "error")  # errors first, else as they stand
+    more = len(told) - _TOLD
+    for number, (rule, problem, message) in enumerate(told[:_TOLD], 1):
+        tail = f"; and {more} more in this event" if more > 0 and number == _TOLD else ""
+        book.report(rule, message + tail, pointer=problem.pointer)
+    return bool(told) and levels.get(told[0][0]) == "error"
 
 
 def _rule(problem: Problem, document: Any) -> str:
     path, kind = problem.path, problem.kind
     last = path[-1] if path else ""
     type_ = document.get("type") if isinstance(document, dict) else None
+    if kind == "many":
+        return "beyond-limits"
     if not path or path == ("type",):
         return "unknown-type" if kind == "variant" else "not-an-event"
     if last == TAG and kind in ("null", "unknown", "missing"):
@@ -85,16 +96,11 @@ def remainder(book: Book, document: Any, found: Sequence[Problem]) -> WireEvent 
         if book.levels.get("unknown-type") == "error":
             book.lose()
         return None
-    kept, left = document, found
-    for _ in range(_ROUNDS):  # of each list, only the first bad element is known at a time
-        if not left:
+    if all(problem.kind in _STRIPPED for problem in found):
+        cut = {problem.path[: len(problem.path) - _STRIPPED[problem.kind]] for problem in found}
+        kept = without(document, cut)
+        if not problems(kept):
             return dict(kept)
-        if any(problem.kind not in _STRIPPED for problem in left):
-            break
-        kept = without(
-            kept, {problem.path[: len(problem.path) - _STRIPPED[problem.kind]] for problem in left}
-        )
-        left = problems(kept)
     if document["type"] in _RUN_EVENTS:
         return _boundary(book, document)
     _refuse(book, document)

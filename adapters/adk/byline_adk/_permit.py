@@ -1,0 +1,169 @@
+"""What an app will really use, and holding its run to its grant.
+
+ADK's own objects are public.  Its delegation tools carry the agent they lead to, and stand in `tools` beside
+`sub_agents`.  Measured, and what the gate rests on:
+
+* `before_tool` is not called in a pure task turn, and a model may call what was not declared to it.  What holds in
+  every turn, streamed or not, is to rename a call in the answer of the model to one of ours, with the same id, for
+  which a stand-in waits among the request's tools.
+* A plugin that *returns* a response keeps the agent's own callback from being called: the answer is changed in place.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from typing import Any, Final
+
+from byline.grants import Grant, Inventory, NotCoveredError, Opaque, Resource, held
+from google.adk.agents.base_agent import BaseAgent
+from google.adk.models.base_llm import BaseLlm
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import Runner
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.base_toolset import BaseToolset
+
+from ._client_tools import ClientTools, is_client_tool
+from ._identity import Kind
+from ._observer import WATCH, Observer
+
+__all__ = ["GRANT", "Gate", "guard_runs", "inventory", "is_the_parents"]
+
+GRANT: Final[ContextVar[Grant | None]] = ContextVar("byline_adk_grant", default=None)
+"""The grant of the run in this context."""
+
+_TOOLS: Final[ContextVar[Mapping[str, Any] | None]] = ContextVar("byline_adk_tools", default=None)
+
+_REFUSED: Final = "byline_refused"
+_OWN_WAYS: Final = frozenset({_REFUSED, "set_model_response", "finish_task"})
+"""Calls that are ADK's or our own way of speaking and use nothing."""
+
+_DEPTH: Final = 8
+
+
+def inventory(runner: Runner) -> Inventory:
+    """Return what a run uses: the root agent's model and tools, its direct subagents, and the app's plugins."""
+    root = runner.agent
+    resources: set[Resource] = set()
+    opaque: list[Opaque] = []
+    for plugin in runner.plugin_manager.plugins:
+        if not isinstance(plugin, Observer | ClientTools | Gate) and not plugin.name.startswith("byline_"):
+            resources.add(Resource("middleware", plugin.name))
+    for agent in getattr(root, "sub_agents", None) or ():
+        resources.add(Resource("subagent", agent.name))
+    for node in getattr(getattr(root, "graph", None), "nodes", None) or ():
+        if (name := getattr(node, "name", None)) and not name.startswith("__"):
+            resources.add(Resource("subagent", name))
+    if hasattr(root, "canonical_model"):
+        resources.add(Resource("model", str(root.canonical_model.model)))
+    for tool in getattr(root, "tools", None) or ():
+        _tool(tool, resources, opaque)
+    return Inventory(frozenset(resources), tuple(opaque))
+
+
+def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> None:
+    name = str(getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__)
+    if isinstance(tool, BaseToolset):
+        name = type(tool).__name__
+        opaque.append(Opaque(name, "what is in a toolset is known when it is asked"))
+        return
+    if (agent := getattr(tool, "agent", None)) is not None:
+        resources.add(Resource("subagent", str(agent.name)))
+        return
+    resources.add(Resource("tool", name))
+    roots = [getattr(tool, "func", tool)] if isinstance(tool, BaseTool) else [tool]
+    found = list(_reach(roots))
+    agents = sorted(
+        {str(getattr(one, "name", None) or one.agent.name) for one in found if not isinstance(one, BaseLlm)}
+    )
+    models = sorted({str(one.model) for one in found if isinstance(one, BaseLlm)})
+    if found:
+        parts = [*(f"agent {agent!r}" for agent in agents), *(f"model {model!r}" for model in models)]
+        opaque.append(Opaque(name, f"the tool holds {', '.join(parts)}"))
+
+
+def _reach(roots: Iterable[Any]) -> Iterable[Any]:
+    seen: set[int] = set()
+    waiting = [(root, 0) for root in roots]
+    while waiting:
+        one, depth = waiting.pop()
+        if one is None or id(one) in seen or depth > _DEPTH:
+            continue
+        seen.add(id(one))
+        if isinstance(one, BaseAgent | BaseLlm | Runner):
+            yield one
+        else:
+            waiting += ((part, depth + 1) for part in held(one) or ())
+
+
+class _Refused(BaseTool):  # type: ignore[misc,unused-ignore]
+    """Answers a call that is not made."""
+
+    def __init__(self) -> None:
+        super().__init__(name=_REFUSED, description="Answers what a run may not call.")
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        """Return why."""
+        return {"error": str(args.get("why"))}
+
+
+class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
+    """Holds the parent agent of a run to its grant; there after a run has needed one, and idle in others."""
+
+    def __init__(self) -> None:
+        super().__init__(name="byline_gate")
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+        """Stop a model that is not covered before its request; let the stand-in wait among the tools."""
+        grant = GRANT.get()
+        if grant is None or not is_the_parents(callback_context):
+            return
+        if Resource("model", str(llm_request.model)) not in grant.resources:
+            raise NotCoveredError(
+                f"model {llm_request.model!r} is not among what was granted; it was not asked",
+                [Resource("model", str(llm_request.model))],
+            )
+        llm_request.tools_dict[_REFUSED] = _Refused()
+        _TOOLS.set(llm_request.tools_dict)
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
+        """Rename every call that is not covered to the stand-in's."""
+        grant = GRANT.get()
+        if grant is None or llm_response.content is None or not is_the_parents(callback_context):
+            return
+        for part in llm_response.content.parts or ():
+            call = part.function_call
+            if call is None or call.name is None:
+                continue
+            needed = _needed(call.name, call.args or {})
+            if needed is not None and needed not in grant.resources:
+                call.args = {
+                    "call": call.name,
+                    "why": f"{NotCoveredError.code}: this run may not use {needed}; it was not called",
+                }
+                call.name = _REFUSED
+
+
+def _needed(name: str, arguments: Mapping[str, Any]) -> Resource | None:
+    """Return what a call of the model uses, or `None` for one that uses nothing of the app's."""
+    if name in _OWN_WAYS:
+        return None
+    if name == "transfer_to_agent":
+        return Resource("subagent", str(arguments.get("agent_name")))
+    tool = (_TOOLS.get() or {}).get(name)
+    if is_client_tool(tool) or getattr(tool, "byline_brings_it", False):
+        return None
+    agent = getattr(tool, "agent", None)
+    return Resource("tool", name) if agent is None else Resource("subagent", str(agent.name))
+
+
+def is_the_parents(ctx: Any) -> bool:
+    """Return whether the root agent is at work in a context; so it is taken where nobody can tell."""
+    watch = WATCH.get()
+    one = None if watch is None else watch.who(ctx)
+    return one is None or one.kind is Kind.ROOT
+
+
+def guard_runs(runner: Runner) -> None:
+    """Put the gate behind the observer, if there is none: before any plugin that may answer for a model."""
+    plugins = runner.plugin_manager.plugins
+    if not any(type(plugin) is Gate for plugin in plugins):
+        plugins.insert(1, Gate())

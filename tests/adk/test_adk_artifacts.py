@@ -1,0 +1,157 @@
+"""Artifacts on ADK: the user sees the original, the root's model a placeholder; the session keeps the original."""
+
+import pytest
+from adk_kit import agent, judge, runner, show, user
+from byline import attribute
+from byline.artifacts import Artifacts, Counts
+from byline.hooks import Plugins
+from byline_adk import _plugin
+from byline_adk.scripted import Say
+from google.adk.tools import AgentTool
+
+pytestmark = pytest.mark.anyio
+
+BODY = "<p>" + "all of it " * 100 + "</p>"
+RESULT = f'Here: <artifact identifier="q3" type="text/html" title="Q3">{BODY}</artifact> Done.'
+
+
+def team(mode, *script, result=RESULT):
+    said = [Say(calls=[("f1", "finish_task", {"result": result})])] if mode == "task" else [Say(result)]
+    ana = agent("ana", *said, **({} if mode == "tool" else {"mode": mode}))
+    first = Say(calls=[("c1", "ana", {"request": "go"})])
+    if mode == "tool":
+        return agent("boss", first, *script, tools=[AgentTool(ana)])
+    return agent("boss", first, *script, sub_agents=[ana])
+
+
+async def play(target, artifacts, *inputs, **options):
+    plugins = [] if "adk" in Plugins().names else [_plugin]
+    attributed = attribute(target, plugins=plugins, artifacts=artifacts, clock=None, **options)
+    events = []
+    for run_input in inputs or (user("go"),):
+        once = [event async for event in attributed.run(run_input)]
+        judge(once)
+        events += once
+    return events
+
+
+def results(events):
+    return {event.tool_call_id: event.content for event in events if event.type == "TOOL_CALL_RESULT"}
+
+
+def read_by_the_model(boss, request=-1):
+    parts = [part for content in boss.model.requests[request].contents for part in content.parts or ()]
+    return [part.function_response.response for part in parts if part.function_response is not None]
+
+
+def the_only(artifacts):
+    (id_,) = artifacts.store.ids("t", "user")
+    return artifacts.store.get(id_)
+
+
+async def stored(a_runner):
+    session = await a_runner.session_service.get_session(
+        app_name=a_runner.app_name, user_id="user", session_id="t"
+    )
+    parts = [
+        part for event in session.events for part in (event.content.parts if event.content else None) or ()
+    ]
+    return [part.function_response.response for part in parts if part.function_response is not None]
+
+
+@pytest.mark.parametrize("mode", ["tool", "single_turn", "task"])
+async def test_the_user_sees_the_original_and_the_root_gets_a_placeholder(mode):
+    artifacts = Artifacts()
+    boss = team(mode, Say("done"))
+    a_runner = runner(boss)
+    events = await play(a_runner, artifacts)
+    artifact = the_only(artifacts)
+    assert artifact.body == BODY
+    assert RESULT in results(events)["c1"]
+    placed = f"Here: {artifacts.placeholder(artifact)} Done."
+    assert [placed in str(response) for response in read_by_the_model(boss)] == [True]
+    assert BODY not in str(boss.model.requests[-1].contents)
+    assert [RESULT in str(response) for response in await stored(a_runner)].count(True) >= 1
+    assert placed not in str(await stored(a_runner))
+
+
+@pytest.mark.parametrize("mode", ["tool", "single_turn", "task"])
+async def test_the_artifact_knows_the_invocation_that_made_it(mode):
+    artifacts = Artifacts()
+    events = await play(runner(team(mode, Say("done"))), artifacts)
+    (started,) = [event for event in events if event.type == "SUBAGENT_STARTED"]
+    assert the_only(artifacts).invocation == started.subagent_run_id
+
+
+async def test_the_next_turn_has_the_placeholder_too_also_in_a_new_process():
+    artifacts = Artifacts()
+    boss = team("single_turn", Say("done"), Say("more"))
+    a_runner = runner(boss)
+    await play(a_runner, artifacts)
+    artifact = the_only(artifacts)
+    again = Artifacts(artifacts.store)
+    await play(a_runner, again, user("and?", runId="r2"))
+    # Before 2.13 the next turn also quotes the subagent's own words, which are an artifact of their own.
+    assert artifacts.placeholder(artifact) in str(read_by_the_model(boss))
+    assert BODY not in str(boss.model.requests[-1].contents)
+
+
+async def test_what_a_chat_agent_said_is_quoted_with_a_placeholder():
+    artifacts = Artifacts()
+    ana = agent("ana", Say(RESULT), Say(calls=[("b1", "transfer_to_agent", {"agent_name": "boss"})]))
+    boss = agent(
+        "boss", Say(calls=[("c1", "transfer_to_agent", {"agent_name": "ana"})]), Say("done"), sub_agents=[ana]
+    )
+    a_runner = runner(boss)
+    await play(a_runner, artifacts)
+    await play(a_runner, artifacts, user("back", runId="r2"))
+    quoted = str(boss.model.requests[-1].contents)
+    assert artifacts.placeholder(the_only(artifacts)) in quoted.replace("\\'", "'")
+    assert BODY not in quoted
+
+
+async def test_with_and_without_artifacts_the_stream_is_the_same():
+    told = []
+    for artifacts in (Artifacts(), None):
+        told.append(show(await play(runner(team("single_turn", Say("done"))), artifacts)))
+    assert told[0] == told[1]
+    assert len(told[0]) > 10
+
+
+async def test_the_root_looks_up_the_original_without_display_tags():
+    artifacts = Artifacts()
+    a_runner = runner(team("single_turn", Say("done")))
+    await play(a_runner, artifacts)
+    artifact = the_only(artifacts)
+    assert artifacts.counts(artifact.id) == Counts(1, 0), "not looking up is the default"
+    boss = team("single_turn", Say(calls=[("c2", "lookup_artifact", {"id": artifact.id})]), Say("done"))
+    events = await play(runner(boss), artifacts)
+    assert results(events)["c2"] == BODY
+    assert artifacts.counts(artifact.id).lookups == 1
+    assert [BODY in str(response) for response in read_by_the_model(boss)] == [False, True]
+
+
+async def test_an_id_of_another_thread_is_refused():
+    artifacts = Artifacts()
+    await play(runner(team("single_turn", Say("done"))), artifacts)
+    id_ = the_only(artifacts).id
+    boss = agent("boss", Say(calls=[("c2", "lookup_artifact", {"id": id_})]), Say("done"))
+    events = await play(runner(boss), artifacts, user("go", threadId="other"))
+    assert "unknown_artifact" in results(events)["c2"]
+    assert artifacts.counts(id_).lookups == 0
+
+
+async def test_a_subagent_has_no_look_up():
+    artifacts = Artifacts()
+    seen = agent("ana", Say("x"), mode="single_turn")
+    boss = agent("boss", Say(calls=[("c1", "ana", {"request": "go"})]), Say("done"), sub_agents=[seen])
+    await play(runner(boss), artifacts)
+    assert "lookup_artifact" in boss.model.requests[0].tools_dict
+    assert "lookup_artifact" not in seen.model.requests[0].tools_dict
+
+
+async def test_without_a_look_up_none_is_offered():
+    boss = team("single_turn", Say("done"))
+    await play(runner(boss), Artifacts(lookup=False))
+    assert "lookup_artifact" not in boss.model.requests[0].tools_dict
+    assert "It cannot be looked up from here" in str(read_by_the_model(boss))

@@ -1,0 +1,350 @@
+"""Grants on ADK: what an app really uses is read off its objects, and held to the grant before and while it runs."""
+
+import pytest
+from adk_kit import AT_ONCE, SSE, agent, judge, llm, runner, user
+from byline import attribute
+from byline.grants import (
+    BadSignatureError,
+    DeniedError,
+    ExpiredError,
+    Grants,
+    NotCoveredError,
+    Permit,
+    ReplayedError,
+    Resource,
+    RunMismatchError,
+    ScopeMismatchError,
+    TableDecider,
+    UserMismatchError,
+)
+from byline_adk import _plugin
+from byline_adk.scripted import Say
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools import AgentTool
+from google.adk.tools.base_toolset import BaseToolset
+
+pytestmark = pytest.mark.anyio
+
+jwt = pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+EVERYTHING = TableDecider([("*", "*", "*")])
+
+
+def search(q: str) -> str:
+    """Search."""
+    return f"found {q}"
+
+
+def shell(command: str) -> str:
+    """Run a command."""
+    raise AssertionError("must never be called")
+
+
+def team(*script: Say, tools=(), subagents=None, **more):
+    subagents = [agent("ana", Say("ana says"))] if subagents is None else subagents
+    return agent("boss", *(script or [Say("done")]), tools=[search, *tools], sub_agents=subagents, **more)
+
+
+def guarded(target, decider=EVERYTHING, **more):
+    from byline.hooks import Plugins
+
+    plugins = [] if "adk" in Plugins().names else [_plugin]
+    return attribute(target, plugins=plugins, grants=Grants(SECRET, decider), clock=None, **more)
+
+
+async def permitted(attributed, run_id="r", thread_id="t", who="ann", **more):
+    return await attributed.permit(who, run_id=run_id, thread_id=thread_id, **more)
+
+
+async def play(attributed, permit, run_input=None):
+    events = [event async for event in attributed.run(run_input or user("go"), permit=permit)]
+    judge(events)
+    return events
+
+
+def results(events):
+    return {event.tool_call_id: event.content for event in events if event.type == "TOOL_CALL_RESULT"}
+
+
+async def no_trace(a_runner, *models):
+    assert [model.requests for model in models] == [[]] * len(models)
+    listed = await a_runner.session_service.list_sessions(app_name=a_runner.app_name, user_id="user")
+    assert listed.sessions == []
+
+
+class Quiet(BasePlugin):
+    """A plugin of the app's."""
+
+
+# ---------------------------------------------------------------------------------------------- what a run will use
+
+
+async def test_model_tools_subagents_and_plugins_are_found():
+    from google.adk.apps import App
+
+    inner = agent("inner", Say("x"))
+    boss = team(
+        tools=[AgentTool(agent("tooled", Say("x")))],
+        subagents=[
+            agent("ana", Say("x"), sub_agents=[inner]),
+            agent("tasked", Say("x"), mode="task"),
+            agent("single", Say("x"), mode="single_turn"),
+        ],
+    )
+    used = guarded(App(name="team", root_agent=boss, plugins=[Quiet("quiet")])).uses()
+    assert sorted(f"{kind} {name}" for kind, name in used.resources) == [
+        "middleware quiet",
+        "model scripted",
+        "subagent ana",
+        "subagent single",
+        "subagent tasked",
+        "subagent tooled",
+        "tool search",
+    ], "what ana and her subagents use inside is their own matter"
+    assert used.opaque == ()
+
+
+# ------------------------------------------------------------------------------------------- permitted, and refused
+
+
+async def test_a_permitted_run_runs():
+    boss = team(Say(calls=[("c1", "search", {"q": "x"})]), Say("done"))
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert results(events) == {"c1": "found x"}
+    assert events[-1].type == "RUN_FINISHED"
+
+
+async def test_the_user_needs_the_permission_on_every_resource():
+    boss = team()
+    a_runner = runner(boss)
+    rows = [("ann", "model", "*"), ("ann", "tool", "*")]
+    with pytest.raises(DeniedError) as raised:
+        await permitted(guarded(a_runner, TableDecider(rows)))
+    assert raised.value.resources == (Resource("subagent", "ana"),)
+    await no_trace(a_runner, boss.model)
+
+
+async def nothing(attributed):
+    return None
+
+
+async def bobs(attributed):
+    return Permit("bob", (await permitted(attributed)).token)
+
+
+async def another_run(attributed):
+    return await permitted(attributed, run_id="other")
+
+
+async def another_thread(attributed):
+    return await permitted(attributed, thread_id="other")
+
+
+async def expired(attributed):
+    permit = await permitted(attributed)
+    attributed._bound.guard.grants._clock = lambda: 4_000_000_000.0
+    return permit
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (nothing, BadSignatureError),
+        (bobs, UserMismatchError),
+        (another_run, RunMismatchError),
+        (another_thread, ScopeMismatchError),
+        (expired, ExpiredError),
+    ],
+)
+async def test_a_run_that_is_refused_leaves_no_trace(make, kind):
+    boss = team()
+    a_runner = runner(boss)
+    attributed = guarded(a_runner)
+    with pytest.raises(kind):
+        await play(attributed, await make(attributed))
+    await no_trace(a_runner, boss.model)
+
+
+async def test_a_grant_is_used_once_and_a_replay_leaves_no_session():
+    boss = team()
+    first, second = runner(boss), runner(boss)
+    attributed = guarded(first)
+    permit = await permitted(attributed)
+    await play(attributed, permit)
+    again = guarded(second)
+    again._bound.guard.grants.ledger = attributed._bound.guard.grants.ledger
+    with pytest.raises(ReplayedError):
+        await play(again, permit)
+    await no_trace(second)
+
+
+@pytest.mark.parametrize("kind", ["tool", "model", "middleware", "subagent"])
+async def test_what_was_added_after_the_grant_was_made_is_refused(kind):
+    boss = team()
+    a_runner = runner(boss)
+    attributed = guarded(a_runner)
+    permit = await permitted(attributed)
+    if kind == "tool":
+        boss.tools.append(shell)
+    elif kind == "model":
+        boss.model = llm(Say("x")).model_copy(update={"model": "huge"})
+    elif kind == "middleware":
+        a_runner.plugin_manager.plugins.append(Quiet("late"))
+    else:
+        boss.sub_agents.append(agent("spy", Say("x")))
+    with pytest.raises(NotCoveredError) as raised:
+        await play(attributed, permit)
+    assert [resource.kind for resource in raised.value.resources] == [kind]
+    await no_trace(a_runner, boss.model)
+
+
+# -------------------------------------------------------------------------------------------- what cannot be seen
+
+
+class Tools(BaseToolset):
+    async def get_tools(self, readonly_context=None):
+        return []
+
+    async def close(self):
+        pass
+
+
+HELD = agent("held", Say("x"))
+
+
+def ask_held(q: str) -> str:
+    """Ask."""
+    return HELD.name
+
+
+async def test_what_is_opaque_is_refused_unless_allowed_by_name():
+    with pytest.raises(NotCoveredError, match="'Tools': what is in a toolset"):
+        await permitted(guarded(runner(team(tools=[Tools()]))))
+    assert await permitted(guarded(runner(team(tools=[Tools()])), allow=["Tools"]))
+    with pytest.raises(NotCoveredError, match="'ask_held': the tool holds agent 'held'"):
+        await permitted(guarded(runner(team(tools=[ask_held]))))
+    assert await permitted(guarded(runner(team(tools=[ask_held])), allow="ask_held"))
+
+
+class Adds(BasePlugin):
+    """Declares something to the model that the app was not built with."""
+
+    def __init__(self, tool):
+        super().__init__("adds")
+        self.tool = tool
+
+    async def before_model_callback(self, *, callback_context, llm_request):
+        llm_request.append_tools([self.tool])
+
+
+@pytest.mark.parametrize("config", [SSE, AT_ONCE], ids=["streamed", "at once"])
+async def test_a_call_that_is_not_covered_is_answered_and_not_made(config):
+    from google.adk.apps import App
+    from google.adk.tools import FunctionTool
+
+    boss = team(Say(calls=[("c1", "shell", {"command": "rm"}), ("c2", "search", {"q": "x"})]), Say("done"))
+    app = App(name="team", root_agent=boss, plugins=[Adds(FunctionTool(shell))])
+    attributed = guarded(runner(app), run_config=config)
+    events = await play(attributed, await permitted(attributed))
+    assert results(events) == {
+        "c1": '{"error": "not_covered: this run may not use tool \'shell\'; it was not called"}',
+        "c2": "found x",
+    }
+    assert events[-1].type == "RUN_FINISHED"
+    assert len(boss.model.requests) == 2
+
+
+class AddsLate(BasePlugin):
+    """Gives the root a subagent once the run has begun."""
+
+    def __init__(self, root, spy):
+        super().__init__("adds_late")
+        self.root, self.spy = root, spy
+
+    async def before_run_callback(self, *, invocation_context):
+        if self.spy.parent_agent is None:
+            self.spy.parent_agent = self.root
+            self.root.sub_agents.append(self.spy)
+
+
+async def test_a_transfer_to_a_subagent_that_is_not_covered_is_answered():
+    from google.adk.apps import App
+
+    spy = agent("spy", Say("spied"))
+    boss = team(Say(calls=[("c1", "transfer_to_agent", {"agent_name": "spy"})]), Say("done"))
+    attributed = guarded(runner(App(name="team", root_agent=boss, plugins=[AddsLate(boss, spy)])))
+    events = await play(attributed, await permitted(attributed))
+    assert results(events) == {
+        "c1": '{"error": "not_covered: this run may not use subagent \'spy\'; it was not called"}'
+    }
+    assert spy.model.requests == []
+
+
+@pytest.mark.parametrize("mode", ["task", "single_turn", "chat", "tool"])
+async def test_a_covered_delegation_of_every_kind_goes_through(mode):
+    """What an agent uses inside is its own matter: ann has no permission on it."""
+    inside = [Say(calls=[("i1", "shell2", {})]), Say("ana says")]
+    if mode == "task":
+        inside = [
+            Say(calls=[("i1", "shell2", {})]),
+            Say(calls=[("f1", "finish_task", {"result": "ana says"})]),
+        ]
+
+    def shell2() -> str:
+        """Inside."""
+        return "inside"
+
+    ana = agent("ana", *inside, tools=[shell2], **({} if mode == "tool" else {"mode": mode}))
+    call = {"chat": ("c1", "transfer_to_agent", {"agent_name": "ana"})}.get(
+        mode, ("c1", "ana", {"request": "go"})
+    )
+    boss = team(
+        Say(calls=[call]),
+        Say("done"),
+        tools=[AgentTool(ana)] if mode == "tool" else [],
+        subagents=[] if mode == "tool" else [ana],
+    )
+    rows = [("ann", "model", "*"), ("ann", "tool", "search"), ("ann", "subagent", "ana")]
+    attributed = guarded(runner(boss), TableDecider(rows))
+    events = await play(attributed, await permitted(attributed))
+    assert [event.name for event in events if event.type == "SUBAGENT_STARTED"] == ["ana"]
+    assert "inside" in results(events)["i1"]
+    assert events[-1].type == "RUN_FINISHED"
+
+
+async def test_a_model_that_is_not_covered_ends_the_run_before_its_request():
+    class Swaps(BasePlugin):
+        async def before_run_callback(self, *, invocation_context):
+            boss.model = other
+
+    from google.adk.apps import App
+
+    other = llm(Say("x")).model_copy(update={"model": "huge"})
+    boss = team()
+    first = boss.model
+    attributed = guarded(runner(App(name="team", root_agent=boss, plugins=[Swaps("swaps")])))
+    events = await play(attributed, await permitted(attributed))
+    assert events[-1].type == "RUN_ERROR"
+    assert "not_covered: model 'huge' is not among what was granted; it was not asked" in events[-1].message
+    assert (first.requests, other.requests) == ([], [])
+
+
+async def test_an_open_task_is_held_to_the_grant_of_the_next_run():
+    """A paused task is entered by the user's next words without any call; so it is checked before the run."""
+    ana = agent(
+        "ana", Say("which one?"), Say(calls=[("f1", "finish_task", {"result": "ana says"})]), mode="task"
+    )
+    boss = team(Say(calls=[("c1", "ana", {"request": "go"})]), Say("done"), subagents=[ana])
+    a_runner = runner(boss)
+    rows = {("ann", "model", "*"), ("ann", "tool", "*"), ("ann", "subagent", "ana")}
+    attributed = guarded(a_runner, TableDecider(rows))
+    await play(attributed, await permitted(attributed))
+    asked = len(ana.model.requests)
+    revoked = TableDecider(rows - {("ann", "subagent", "ana")})
+    with pytest.raises(DeniedError, match="subagent 'ana'"):
+        await permitted(attributed, run_id="r2", decider=revoked)
+    with pytest.raises(BadSignatureError):
+        await play(attributed, None, user("this one", runId="r2"))
+    assert len(ana.model.requests) == asked
