@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import ndiff
 from typing import Any, Final, Literal, TypeAlias
+from uuid import uuid4
 
 from byline.events import BaseEvent, RunAgentInput
 from byline.ledger import Ledger
@@ -122,6 +123,7 @@ class _Play:
         self.scenario: Final = scenario
         self.truths: Final = (declared and declared.truth) or [run.truth for run in scenario.runs]
         self.cell: Final = cell
+        self.thread: Final = f"{scenario.name}-{uuid4().hex[:12]}"
         self.run = 0
         self.events: list[Wire] = []
 
@@ -200,7 +202,7 @@ class _Play:
             asked = ", ".join(party for party, _ in (told.interrupts if told else ())) or "nobody"
             raise _BrokenError(f"the answer to {run.answers[0].party} finds no question; asked has {asked}")
         given: dict[str, Any] = {
-            "threadId": f"thread-{self.scenario.name}",
+            "threadId": self.thread,
             "runId": f"run-{self.run}",
             "messages": messages,
             "tools": [],
@@ -290,7 +292,7 @@ def _same(prompt: Prompt, request: Request) -> bool:
 
 
 def _finding(finding: Any) -> str:
-    return f"event {finding.event}: {finding.rule}: {finding.message}"
+    return f"event {finding.event}: {finding.level} {finding.rule}: {finding.message}"
 
 
 def _numbered(conversations: Sequence[Sequence[str]]) -> dict[str, list[str]]:
