@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
     from byline.agent import Adapter, Bound
     from byline.recording import Observation
+    from byline.testing import Host
 
-__all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_observe"]
+__all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_hosts", "byline_observe"]
 
 _RUNNER: Final = ("google.adk.runners", "Runner")
 
@@ -73,13 +74,27 @@ def byline_observe(observation: "Observation", target: Any) -> "AbstractContextM
 @hookimpl
 def byline_demos() -> Sequence[Demo]:
     """Bring the ADK demo."""
-    import importlib.util
-
-    try:
-        if importlib.util.find_spec("google.adk") is None:
-            return []
-    except ModuleNotFoundError:  # no package google at all
+    if not _installed():
         return []
     from ._demo import demo
 
     return [demo()]
+
+
+@hookimpl
+def byline_hosts() -> "Sequence[Host]":
+    """Bring the hosts of the conformance suite."""
+    if not _installed():
+        return []
+    from .conformance import hosts
+
+    return hosts()
+
+
+def _installed() -> bool:
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec("google.adk") is not None
+    except ModuleNotFoundError:  # no package google at all
+        return False
