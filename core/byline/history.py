@@ -91,7 +91,9 @@ class MemoryThreads:
     def read(self, thread_id: str) -> Sequence[Part]:
         """Return all stretches of a thread."""
         with self._lock:
-            return sorted(self._parts.get(thread_id, ()), key=lambda part: (part.began, part.run_id, part.number))
+            return sorted(
+                self._parts.get(thread_id, ()), key=lambda part: (part.began, part.run_id, part.number)
+            )
 
     def forget(self, thread_id: str) -> None:
         """Keep nothing of a thread any more."""

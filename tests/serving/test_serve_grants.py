@@ -15,7 +15,10 @@ from byline.grants import Grants, TableDecider
 def test_only_who_may_run_it_runs_it():
     decider = TableDecider([("ann", "*", "*"), ("bob", "tool", "*")])
     agent = attribute(
-        team(), grants=Grants(b"0123456789abcdef0123456789abcdef", decider), agent_id="main", allow=["delegate"]
+        team(),
+        grants=Grants(b"0123456789abcdef0123456789abcdef", decider),
+        agent_id="main",
+        allow=["delegate"],
     )
 
     async def go(url: str) -> Any:
