@@ -408,8 +408,7 @@ class Agent:
         guard: Guard | None = getattr(self._bound, "guard", None)
         if guard is None:
             raise InputError("this target was attributed without grants: attribute(target, grants=...)")
-        attempt = guard.attempt(Permit(user, mode=mode), run_id, thread_id, self.uses())
-        return Permit(user, await guard.grants.issue(attempt, decider), mode)
+        return await guard.issue(Permit(user, mode=mode), run_id, thread_id, self.uses(), decider)
 
     def run(self, run_input: RunAgentInput | Mapping[str, Any], *, permit: "Permit | None" = None) -> Run:
         """Return the run that answers an AG-UI input, given as the model or as its wire form.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .ledger import Ledger
     from .recording import Observation
     from .team_view import AgentView, Role
+    from .testing import Host
 
 __all__ = ["Candidate", "Demo", "Invocation", "Plugins", "Specs", "Visibility", "hookimpl", "hookspec"]
 
@@ -146,6 +147,10 @@ class Specs:
     @hookspec
     def byline_demos(self) -> Sequence[Demo]:  # type: ignore[empty-body]
         """Return what `byline demo NAME` can run."""
+
+    @hookspec
+    def byline_hosts(self) -> "Sequence[Host]":  # type: ignore[empty-body]
+        """Return the hosts of the conformance suite that this plugin brings."""
 
 
 class Plugins:

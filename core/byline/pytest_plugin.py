@@ -137,6 +137,25 @@ def _excerpt(event: Any, width: int = 160) -> str:
 _COLLECTED: Final = pytest.StashKey[Attributed]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the conformance suite, `pytest --pyargs byline.testing`."""
+    add = parser.getgroup("byline", "byline's conformance suite").addoption
+    add(
+        "--byline-host",
+        action="append",
+        default=[],
+        metavar="MODULE:HOST",
+        help="a host to hold to the scenarios; without it, those of the installed plugins",
+    )
+    add("--byline-limit", type=float, default=30.0, metavar="SECONDS", help="what a scenario may take")
+    add(
+        "--byline-client",
+        metavar="DIRECTORY",
+        help="where node_modules with @ag-ui/client is, for the JavaScript judge",
+    )
+    add("--byline-report", metavar="FILE", help="write what every cell came to, as JSON")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker."""
     config.addinivalue_line(

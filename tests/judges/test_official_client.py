@@ -15,11 +15,11 @@ from random import Random
 
 import pytest
 from byline.ledger import Ledger
+from byline.testing.client import REPLAY
 from byline.validator import Validator
 from ledger.composer import Composer
 
 CLIENT = "@ag-ui/client@1.0.0"
-REPLAY = Path(__file__).parent / "replay.mjs"
 DATA = Path(__file__).parent.parent / "data"
 STREAMS = [*sorted(DATA.glob("law/*/legal-*.jsonl")), *sorted(DATA.glob("ledger/*.jsonl"))]
 SEEDS = range(300)

@@ -10,12 +10,15 @@ if TYPE_CHECKING:
 
     from byline.agent import Adapter, Bound
     from byline.recording import Observation
+    from byline.testing import Host
 
-__all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_observe"]
+__all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_hosts", "byline_observe"]
+
+_RUNNER: Final = ("google.adk.runners", "Runner")
 
 _TAKEN: Final = frozenset(
     {
-        ("google.adk.runners", "Runner"),
+        _RUNNER,
         ("google.adk.apps.app", "App"),
         ("google.adk.agents.base_agent", "BaseAgent"),
         ("google.adk.workflow._base_node", "BaseNode"),
@@ -60,26 +63,38 @@ def byline_adapters() -> "Sequence[Adapter]":
 
 @hookimpl
 def byline_observe(observation: "Observation", target: Any) -> "AbstractContextManager[None] | None":
-    """Watch a runner; there is no hook for the whole process, and an agent alone runs nothing."""
-    if not any(
-        (base.__module__, base.__name__) == ("google.adk.runners", "Runner") for base in type(target).__mro__
-    ):
+    """Watch the runs of a `Runner`; ADK has no process-wide hook, so it has to be given."""
+    if not any((base.__module__, base.__name__) == _RUNNER for base in type(target).__mro__):
         return None
-    from ._record import observing
+    from ._record import recording
 
-    return observing(observation, target)
+    return recording(observation, target)
 
 
 @hookimpl
 def byline_demos() -> Sequence[Demo]:
     """Bring the ADK demo."""
-    import importlib.util
-
-    try:
-        if importlib.util.find_spec("google.adk") is None:
-            return []
-    except ModuleNotFoundError:  # no package google at all
+    if not _installed():
         return []
     from ._demo import demo
 
     return [demo()]
+
+
+@hookimpl
+def byline_hosts() -> "Sequence[Host]":
+    """Bring the hosts of the conformance suite."""
+    if not _installed():
+        return []
+    from .conformance import hosts
+
+    return hosts()
+
+
+def _installed() -> bool:
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec("google.adk") is not None
+    except ModuleNotFoundError:  # no package google at all
+        return False

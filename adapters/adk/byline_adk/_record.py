@@ -1,48 +1,45 @@
-"""Recording an ADK app that is called as ever: a plugin of ours in its runner while the recording lasts.
+"""`byline.record("run.jsonl", runner)`: the runs of a runner whose loop the user keeps, written down."""
 
-ADK has no process-wide hook, so the runner has to be given.
-"""
-
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Final, cast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 from uuid import uuid4
 
-from byline import signals as s
 from byline.agent import RunEnd, Sink
+from byline.events import Message
 from byline.recording import Observation, ObservedRun
 
-from ._observer import BylinePlugin
+from . import _compat
+from ._observer import Follower
 
-__all__ = ["Recorder", "observing"]
+__all__ = ["recording"]
 
 
-class Recorder(BylinePlugin):
-    """Reports each run of a runner to a recording."""
+class _Recorder(Follower):
+    """Reports the runs of one runner to an observation."""
 
     def __init__(self, observation: Observation) -> None:
-        super().__init__(_nobody, name="byline_recording")
+        super().__init__("byline_record")
         self._observation: Final = observation
 
-    def _begun(self, thread_id: str) -> Sink:
-        return self._observation.begin(thread_id, str(uuid4()))
+    def open_sink(self, thread_id: str, history: Sequence[Message]) -> Sink:
+        """Return a new run of the observation."""
+        return self._observation.begin(thread_id, str(uuid4()), history=history)
 
-    def _ended(self, sink: Sink, how: s.Signal) -> None:
-        cast("ObservedRun", sink).end(cast("RunEnd", how))
+    def close_sink(self, sink: Sink, end: RunEnd) -> None:
+        """End it."""
+        if isinstance(sink, ObservedRun):
+            sink.end(end)
 
 
 @contextmanager
-def observing(observation: Observation, runner: Any) -> Iterator[None]:
-    """Report the runs of `runner` to `observation`."""
+def recording(observation: Observation, runner: Any) -> Iterator[None]:
+    """Put the recorder at the front of a runner's plugins, and take it off again."""
+    _compat.check()
+    recorder = _Recorder(observation)
     plugins = runner.plugin_manager.plugins
-    ours = Recorder(observation)
-    plugins.insert(0, ours)
+    plugins.insert(0, recorder)
     try:
         yield
     finally:
-        with suppress(ValueError):
-            plugins.remove(ours)
-
-
-def _nobody(_event: object) -> None:
-    """Take an event that goes to the recording anyway."""
+        plugins.remove(recorder)

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from byline.agent import Adapter, Bound
     from byline.recording import Observation
     from byline.team_view import TeamView
+    from byline.testing import Host
 
-__all__ = ["DeepAgentsAdapter", "byline_adapters", "byline_observe"]
+__all__ = ["DeepAgentsAdapter", "byline_adapters", "byline_hosts", "byline_observe"]
 
 
 class DeepAgentsAdapter(LangGraphAdapter):
@@ -54,6 +55,18 @@ class DeepAgentsAdapter(LangGraphAdapter):
 def byline_adapters() -> "Sequence[Adapter]":
     """Bring the deepagents adapter."""
     return [DeepAgentsAdapter()]
+
+
+@hookimpl
+def byline_hosts() -> "Sequence[Host]":
+    """Bring the hosts of the conformance suite."""
+    import importlib.util
+
+    if importlib.util.find_spec("deepagents") is None:
+        return []
+    from .conformance import hosts
+
+    return hosts()
 
 
 @hookimpl(tryfirst=True)

@@ -58,8 +58,8 @@ class DeepGraph(langgraph.BoundGraph):
         """
         held = _held(getattr(tool, "func", None))
         if tool.name == "task":
-            known = _held(held.get("_validate_and_prepare_state")).get("subagents_by_name")
-            return known if isinstance(known, Mapping) else held.get("subagent_graphs")
+            specs = _held(held.get("_validate_and_prepare_state")).get("subagents_by_name") or {}
+            return {**specs, **(held.get("subagent_graphs") or {})}
         if tool.name == "start_async_task":
             return held.get("agent_map")
         return None

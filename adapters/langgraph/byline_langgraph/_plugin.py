@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from byline.agent import Adapter, Bound
     from byline.recording import Observation
     from byline.team_view import TeamView
+    from byline.testing import Host
 
-__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos", "byline_observe"]
+__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos", "byline_hosts", "byline_observe"]
 
 
 class LangGraphAdapter:
@@ -81,3 +82,15 @@ def byline_demos() -> Sequence[Demo]:
     from ._demo import demo
 
     return [demo()]
+
+
+@hookimpl
+def byline_hosts() -> "Sequence[Host]":
+    """Bring the hosts of the conformance suite; they build their agents with LangChain."""
+    import importlib.util
+
+    if any(importlib.util.find_spec(name) is None for name in ("langgraph", "langchain")):
+        return []
+    from .conformance import hosts
+
+    return hosts()
