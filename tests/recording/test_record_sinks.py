@@ -65,7 +65,7 @@ def test_a_streaming_app_and_a_slow_sink_do_not_wait_for_each_other():
     began = time.monotonic()
     with record(sink, buffer=5, patience=0.5) as recording:
         stream = team(words=words).stream(*asked("t"), stream_mode="messages", subgraphs=True)
-        said = [part for part in stream]
+        said = list(stream)
         app = time.monotonic() - began
     sink.go.set()
     assert len(said) > 400
