@@ -88,7 +88,9 @@ class BoundRunner:
         self.plugins: Final = plugins
         self.user_id: Final = user_id
         self.run_config: Final = run_config
-        self.guard: Final = None if grants is None else Guard(grants, agent_id or runner.agent.name, allow, nested)
+        self.guard: Final = (
+            None if grants is None else Guard(grants, agent_id or runner.agent.name, allow, nested)
+        )
         self.artifacts: Final = artifacts
 
     def uses(self) -> Inventory:

@@ -41,7 +41,9 @@ _WIDTH: Final = 100
     metavar="FILE",
     help="A recording of the team: the advice then also rests on what happened in it.",
 )
-@click.option("--grant", "token", metavar="TOKEN", help="The grant of that run, which says who was permitted what.")
+@click.option(
+    "--grant", "token", metavar="TOKEN", help="The grant of that run, which says who was permitted what."
+)
 def inspect(target: str, form: str, roles: Sequence[str], recording: str | None, token: str | None) -> None:
     """Show the team behind MODULE:TARGET as a tree, without running it.
 
