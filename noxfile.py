@@ -13,6 +13,21 @@ nox.options.error_on_missing_interpreters = False
 
 PARTS = Path(".nox", "matrix")
 PYPROJECT = nox.project.load_toml("pyproject.toml")
+TESTS = ("test", "langgraph-test", "permit-test", "serve-test")
+
+OLDEST = {
+    "langgraph": [
+        "langgraph==1.1.6",
+        "langchain==1.2.15",
+        "langchain-core==1.2.28",
+        "langgraph-supervisor",
+        "langgraph-swarm",
+        "langgraph-checkpoint-sqlite",
+    ],
+    "deepagents": ["deepagents==0.7.12"],
+    "adk": ["google-adk==2.6.*"],
+}
+"""The oldest supported releases, each adapter as a set of its own: the newest of one do not go with the oldest of another."""
 
 
 def groups(*names: str) -> list[str]:
@@ -30,7 +45,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Strict types over all packages."""
-    session.install("-e", ".[all]", *groups("lint", "langgraph-test"))
+    session.install("-e", ".[all]", *groups("lint", *TESTS))
     session.run("mypy")
 
 
@@ -44,14 +59,22 @@ def contracts(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests, on the newest frameworks."""
-    session.install("-e", ".[all]", *groups("test", "langgraph-test", "serve-test"))
+    session.install("-e", ".[all]", *groups(*TESTS))
     session.run("pytest", *session.posargs)
 
 
 @nox.session
+@nox.parametrize("adapter", list(OLDEST))
+def oldest(session: nox.Session, adapter: str) -> None:
+    """An adapter's tests on the oldest releases that it supports."""
+    session.install("-e", f".[{adapter}]", *OLDEST[adapter], *groups("test"))
+    session.run("pytest", f"tests/{adapter}", *session.posargs)
+
+
+@nox.session
 def judges(session: nox.Session) -> None:
-    """The official JavaScript client against a running endpoint; needs node and npm."""
-    session.install("-e", ".[all]", *groups("test", "langgraph-test", "serve-test"))
+    """The official JavaScript client, on recorded streams and on a live run over HTTP."""
+    session.install("-e", ".[all]", *groups(*TESTS))
     client = session.create_tmp()
     session.run("npm", "install", "--silent", "--prefix", client, "@ag-ui/client@1.0.0", external=True)
     session.run(
@@ -103,8 +126,19 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """The property tests, long."""
+    session.install("-e", ".[langgraph]", *groups("test"))
+    session.run(
+        "pytest", "tests/law", "tests/ledger", "--hypothesis-profile=fuzz", "--timeout=3600", *session.posargs
+    )
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The figures: ratios measured in one process, never asserted."""
     session.install("-e", ".[all]", *groups("bench", "langgraph-test"))
-    for script in session.posargs or ["benchmarks/langgraph.py"]:
+    for script in session.posargs or [
+        f"benchmarks/{name}.py" for name in ("langgraph", "adk", "record", "validator", "ledger")
+    ]:
         session.run("python", script)

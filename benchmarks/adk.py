@@ -71,7 +71,9 @@ async def plain(target: Runner, thread: str) -> int:
     message = types.Content(role="user", parts=[types.Part(text="go")])
     config = RunConfig(streaming_mode=StreamingMode.SSE)
     count = 0
-    async for _ in target.run_async(user_id="user", session_id=thread, new_message=message, run_config=config):
+    async for _ in target.run_async(
+        user_id="user", session_id=thread, new_message=message, run_config=config
+    ):
         count += 1
     return count
 

@@ -15,6 +15,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+# Run as a script, this folder comes first on the path, and a file beside this one is called like a package it needs.
+sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
+
 from byline import record
 from byline_langgraph.scripted import Say, ScriptedModel
 from langchain.agents import create_agent

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ResumeError,
         UnsupportedVersionError,
     )
+    from .history import History, MemoryThreads
     from .hooks import Candidate, Demo, Invocation, hookimpl
     from .recording import Recording, record
 
@@ -31,9 +32,11 @@ __all__ = [
     "Candidate",
     "Contract",
     "Demo",
+    "History",
     "HookError",
     "InputError",
     "Invocation",
+    "MemoryThreads",
     "NoAdapterError",
     "Recording",
     "ResumeError",
@@ -48,6 +51,7 @@ _HOMES: Final = {
     **dict.fromkeys(("Agent", "Run", "attribute"), ".agent"),
     **dict.fromkeys(("MODES", "Contract"), ".delegation"),
     **dict.fromkeys(("Candidate", "Demo", "Invocation", "hookimpl"), ".hooks"),
+    **dict.fromkeys(("History", "MemoryThreads"), ".history"),
     **dict.fromkeys(("Recording", "record"), ".recording"),
 }
 """Where a name lives; it is imported when it is asked for, because pytest loads `byline.pytest_plugin` in every run."""

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from .errors import InputError
+
 __all__ = ["TAGS", "Tagged", "Tags"]
 
 TAGS: Final = ("antArtifact", "lobeArtifact", "reflyArtifact", "pfcArtifact", "artifact", ":::artifact")
@@ -63,13 +65,13 @@ class _Token:
 
 
 class Tags:
-    """A set of tags to look for.  Raises `ValueError` for a name that cannot be a tag's."""
+    """A set of tags to look for.  Raises `InputError` for a name that cannot be a tag's."""
 
     def __init__(self, names: Iterable[str] = TAGS) -> None:
         self.names: Final = (names,) if isinstance(names, str) else tuple(names)
         for name in self.names:
             if not re.fullmatch(r"(:::)?[A-Za-z][\w.-]*", name):
-                raise ValueError(f"{name!r} is no tag: write 'artifact', or ':::artifact' for a directive")
+                raise InputError(f"{name!r} is no tag: write 'artifact', or ':::artifact' for a directive")
         elements = sorted((name for name in self.names if name[0] != ":"), key=len, reverse=True)
         self._directives: Final = frozenset(name[3:] for name in self.names if name[0] == ":")
         self._hints: Final = tuple(f"<{name}" for name in elements) + tuple(

@@ -32,8 +32,11 @@ Redact: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
 GAP: Final = "byline.gap"
 """`CUSTOM.name` of the mark that stands where events were lost; its value is `{"events": how many}`."""
 
-_GATHER: Final = 0.02
+_GATHER: Final = 0.05
 """Seconds to gather events before they are written together."""
+
+_PATIENT: Final = 40
+"""How often nothing may have come before the recorder's thread waits to be woken."""
 
 _ENDS: Final = frozenset({EventType.RUN_FINISHED, EventType.RUN_ERROR})
 
@@ -137,6 +140,7 @@ class Tape:
         """Wait for room, as long as there is patience left."""
         if threading.current_thread() is self._thread:  # a job: who else would make room?
             return True
+        self._changed.notify_all()
         began = time.monotonic()
         self._changed.wait_for(lambda: self._waiting < self._buffer, max(self._patience, 0))
         self._patience -= time.monotonic() - began
@@ -162,15 +166,24 @@ class Tape:
             _log.error("the sink could not be closed", exc_info=True)
 
     def _take(self) -> list[tuple[Hashable, BaseEvent]] | None:
-        """Return what came; `None` when there will be no more."""
+        """Return what came in the last moment; `None` when there will be no more.
+
+        Waking a thread costs the one that wakes it more than all the rest of `put`, so nobody is woken while events
+        keep coming: this thread looks by itself, and waits to be woken only after a long silence.
+        """
+        quiet = 0
         with self._changed:
-            while not self._items and not self._jobs:
-                if self._closing:
-                    return None
-                self._idle = True
-                self._changed.wait()
-            if not self._closing and self._waiting < self._buffer:
-                self._changed.wait_for(lambda: self._closing or self._waiting >= self._buffer, _GATHER)
+            while not self._closing and not (self._items and self._waiting >= self._buffer):
+                self._changed.wait(_GATHER)
+                if self._items or self._jobs:
+                    break
+                quiet += 1
+                if quiet > _PATIENT and not self._closing:
+                    self._idle = True
+                    self._changed.wait()
+                    self._idle, quiet = False, 0
+            if self._closing and not self._items and not self._jobs:
+                return None
             jobs, self._jobs = self._jobs, []
         for job in jobs:  # not under our lock: they take a run's, under which others take ours
             job()

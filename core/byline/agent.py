@@ -23,7 +23,9 @@ from .attributor import Attributor
 from .channel import Channel
 from .errors import InputError, NoAdapterError
 from .events import BaseEvent, Message, RunAgentInput, SubagentStartedEvent
+from .history import History, Keeper, Keeping, Threads
 from .hooks import Invocation, Plugins, Visibility
+from .user import current_user
 from .visibility import Lens
 
 if TYPE_CHECKING:
@@ -140,8 +142,10 @@ class Sink:
         lens: Lens,
         observers: Iterable[Observer],
         plugins: Plugins,
+        keep: Observer | None = None,
     ) -> None:
         self.plugins: Final = plugins
+        self._keep: Final = keep  # what the client sees, for the thread's history
         self.attributor: Final = attributor
         self.lock: Final = outlet.lock
         self._outlet: Final = outlet
@@ -190,7 +194,11 @@ class Sink:
                     self._observers = [other for other in self._observers if other is not observer]
                     break
         see = self._lens.see
-        self._outlet.put([seen for event in events if (seen := see(event)) is not None])
+        shown = [seen for event in events if (seen := see(event)) is not None]
+        if self._keep is not None:
+            for event in shown:
+                self._keep(event)
+        self._outlet.put(shown)
 
 
 class Run:
@@ -208,8 +216,10 @@ class Run:
         visibility: VisibilityRule,
         observers: Iterable[Observer],
         clock: Callable[[], int] | None,
+        keep: Keeping | None = None,
     ) -> None:
         self.error: BaseException | None = None
+        self._keep: Final = keep
         self._session: Final = session
         self._plugins: Final = plugins
         self._visibility: Final = visibility
@@ -272,7 +282,7 @@ class Run:
         channel: Channel[BaseEvent] = Channel()
         ledger = _ledger() if self._plugins.takes("byline_run_finished", "ledger") else None
         observers = self._observers if ledger is None else (*self._observers, ledger.feed)
-        sink = Sink(attributor, channel, Lens(self._how_to_show), observers, self._plugins)
+        sink = Sink(attributor, channel, Lens(self._how_to_show), observers, self._plugins, self._keep)
         self._plugins.ask("byline_run_started", run=self)
         sink.start()
         self._pump = asyncio.create_task(self._drive(sink, channel), name=f"byline run {session.run_id}")
@@ -291,6 +301,8 @@ class Run:
             await self._stop()
             sink.report(s.RunCancelled(self._stopped))  # counts only if the pump was stopped before it began
             self._plugins.ask("byline_run_finished", run=self, ledger=ledger)
+            if self._keep is not None:
+                await self._keep.settled()
         self._raise_what_is_not_an_error()
 
     async def _drive(self, sink: Sink, channel: Channel[BaseEvent]) -> None:
@@ -357,7 +369,9 @@ class Agent:
         visibility: VisibilityRule,
         observers: Iterable[Observer],
         clock: Callable[[], int] | None,
+        keeper: Keeper | None = None,
     ) -> None:
+        self._keeper: Final = keeper
         self.target: Final = target
         self.adapter: Final = adapter
         self.plugins: Final = plugins
@@ -394,8 +408,7 @@ class Agent:
         guard: Guard | None = getattr(self._bound, "guard", None)
         if guard is None:
             raise InputError("this target was attributed without grants: attribute(target, grants=...)")
-        attempt = guard.attempt(Permit(user, mode=mode), run_id, thread_id, self.uses())
-        return Permit(user, await guard.grants.issue(attempt, decider), mode)
+        return await guard.issue(Permit(user, mode=mode), run_id, thread_id, self.uses(), decider)
 
     def run(self, run_input: RunAgentInput | Mapping[str, Any], *, permit: "Permit | None" = None) -> Run:
         """Return the run that answers an AG-UI input, given as the model or as its wire form.
@@ -405,7 +418,8 @@ class Agent:
         Raises `InputError` for one that is not a `RunAgentInput`; what only the app's own state can tell (an
         interrupt that is not open, say) raises when the first event is asked for.
         """
-        return self._run(self._bound.open(_as_input(run_input)), permit)
+        wire = _as_input(run_input)
+        return self._run(self._bound.open(wire), permit, wire)
 
     def stream(self, *args: Any, permit: "Permit | None" = None, **kwargs: Any) -> Run:
         """Return the run of a call with the framework's own arguments.
@@ -424,12 +438,37 @@ class Agent:
             visibility=self._visibility,
             observers=(*self._observers, *observers),
             clock=self._clock,
+            keeper=self._keeper,
         )
 
-    def _run(self, session: Session, permit: "Permit | None") -> Run:
+    @property
+    def guarded(self) -> bool:
+        """Whether a run needs a permit."""
+        return getattr(self._bound, "guard", None) is not None
+
+    async def history(self, thread_id: str) -> History | None:
+        """Return a thread after a reload: its messages with their owners, and the book of its runs.
+
+        What was kept in `attribute(..., threads=...)`, as the client saw it; where there is nothing of the thread,
+        the parent agent's messages as the framework's own store has them, and no book.  `None` for a thread that
+        nobody knows.  Raises `StoreError` for a store that cannot be read.
+        """
+        if self._keeper is not None:
+            kept = await asyncio.to_thread(self._keeper.read, thread_id)
+            if kept is not None:
+                return kept
+        own = getattr(self._bound, "history", None)
+        messages = None if own is None else await own(thread_id)
+        return None if messages is None else History(thread_id, messages)
+
+    def _run(self, session: Session, permit: "Permit | None", run_input: RunAgentInput | None = None) -> Run:
         if permit is not None:
             session.permit = permit
-        return Run(session, self.plugins, self._visibility, self._observers, self._clock)
+        keep = None
+        if self._keeper is not None:
+            user = permit.user if permit is not None else current_user()
+            keep = self._keeper.keep(session.thread_id, session.run_id, run_input, user)
+        return Run(session, self.plugins, self._visibility, self._observers, self._clock, keep)
 
 
 _VISIBILITIES: Final = ("attributed", "inline", "hidden")
@@ -442,14 +481,16 @@ def attribute(
     visibility: VisibilityRule = "attributed",
     observers: Iterable[Observer] = (),
     clock: Callable[[], int] | None = milliseconds,
+    threads: Threads | None = None,
     **options: Any,
 ) -> Agent:
     """Put an existing app under attribution, without changing it.
 
     `target` is what one of the installed adapters takes: a compiled LangGraph graph, say.  `plugins` are hook
     implementations for this agent alone; `visibility` says what a client gets to see of the subagents;
-    `observers` are called with every event; `clock` gives the events' `timestamp` (`None`: none).  Further
-    options are the adapter's.
+    `observers` are called with every event; `clock` gives the events' `timestamp` (`None`: none);
+    `threads` is where the streams of its threads are kept for `history`: `MemoryThreads()`, or
+    `open_store(url).threads`.  Further options are the adapter's.
 
     Raises `NoAdapterError` when no adapter takes the target, `HookError` for a plugin that cannot be used,
     `UnsupportedVersionError` for a framework the adapter does not know.
@@ -460,7 +501,10 @@ def attribute(
             raise InputError(f"visibility {name!r} is unknown: expected one of {', '.join(_VISIBILITIES)}")
     adapter = adapter_of(target, known)
     bound = adapter.bind(target, known, **options)
-    return Agent(target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock)
+    keeper = None if threads is None else Keeper(threads)
+    return Agent(
+        target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock, keeper=keeper
+    )
 
 
 def adapter_of(target: Any, plugins: Plugins) -> Adapter:

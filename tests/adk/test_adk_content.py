@@ -34,7 +34,12 @@ async def save(tool_context: ToolContext) -> str:
 
 
 async def test_thoughts_text_and_streamed_arguments():
-    said = Say("text here", thought="hmm well", calls=[("k1", "look", {"q": 'hello "x"', "n": 3})], arguments="pieces")
+    said = Say(
+        "text here",
+        thought="hmm well",
+        calls=[("k1", "look", {"q": 'hello "x"', "n": 3})],
+        arguments="pieces",
+    )
     root = agent("root", said, Say("done"), tools=[FunctionTool(look)])
     assert await run(runner(root), "hi") == [
         "-| RUN",
@@ -54,7 +59,7 @@ async def test_thoughts_text_and_streamed_arguments():
         '-| k1 , "n": 3',
         "-| k1 }",
         "-| called k1",
-        '-| k1 -> \'seen hello "x"\'',
+        "-| k1 -> 'seen hello \"x\"'",
         "-| says m2",
         "-| m2 'done'",
         "-| said m2",
@@ -78,7 +83,7 @@ async def test_the_same_without_streaming():
         "-| calls k1 look in m1",
         '-| k1 {"q": "hello \\"x\\"", "n": 3}',
         "-| called k1",
-        '-| k1 -> \'seen hello "x"\'',
+        "-| k1 -> 'seen hello \"x\"'",
         "-| says m2",
         "-| m2 'done'",
         "-| said m2",
@@ -88,7 +93,12 @@ async def test_the_same_without_streaming():
 
 async def test_thoughts_of_two_at_once_do_not_mix():
     a, b = (agent(name, Say(f"{name} says", thought=f"{name} thinks"), mode="single_turn") for name in "ab")
-    root = agent("root", Say(calls=[("c1", "a", {"request": "x"}), ("c2", "b", {"request": "y"})]), Say("done"), sub_agents=[a, b])
+    root = agent(
+        "root",
+        Say(calls=[("c1", "a", {"request": "x"}), ("c2", "b", {"request": "y"})]),
+        Say("done"),
+        sub_agents=[a, b],
+    )
     assert await run(runner(root), "hi") == [
         "-| RUN",
         "-| calls c1 a in m1",
@@ -156,6 +166,7 @@ async def test_a_model_that_never_repeats_what_it_streamed():
 
 async def test_an_agents_own_callback_replaces_the_answer():
     """What was streamed was said; what replaced it is a message of its own."""
+
     def shout(callback_context, llm_response):
         if llm_response.partial:
             return None
@@ -190,7 +201,12 @@ async def test_a_callback_answers_in_the_models_place():
         return LlmResponse(content=types.Content(role="model", parts=[types.Part(text="from the cache")]))
 
     children = [agent(name, Say("never"), mode="single_turn", before_model_callback=cached) for name in "ab"]
-    root = agent("root", Say(calls=[("c1", "a", {"request": "x"}), ("c2", "b", {"request": "y"})]), Say("done"), sub_agents=children)
+    root = agent(
+        "root",
+        Say(calls=[("c1", "a", {"request": "x"}), ("c2", "b", {"request": "y"})]),
+        Say("done"),
+        sub_agents=children,
+    )
     assert await run(runner(root), "hi", run_config=AT_ONCE) == [
         "-| RUN",
         "-| calls c1 a in m1",
@@ -227,7 +243,9 @@ async def test_another_plugin_replaces_events():
             return event.model_copy(update={"content": types.Content(role="model", parts=parts)})
 
     child = agent("a", Say("A says"), mode="single_turn")
-    target = runner(agent("root", Say(calls=[("c1", "a", {"request": "x"})]), Say("done"), sub_agents=[child]))
+    target = runner(
+        agent("root", Say(calls=[("c1", "a", {"request": "x"})]), Say("done"), sub_agents=[child])
+    )
     target.plugin_manager.register_plugin(Upper(name="upper"))
     assert await run(target, "hi") == [
         "-| RUN",
@@ -250,7 +268,13 @@ async def test_another_plugin_replaces_events():
 
 async def test_state_of_the_run_and_whose_change_it_was():
     """Prefixes stay, `temp:` goes; what an AgentTool's agent changed comes once, under its own name."""
-    inner = agent("inner", Say(calls=[("k2", "remember", {})]), Say("inner done"), tools=[FunctionTool(remember)], output_key="inner_said")
+    inner = agent(
+        "inner",
+        Say(calls=[("k2", "remember", {})]),
+        Say("inner done"),
+        tools=[FunctionTool(remember)],
+        output_key="inner_said",
+    )
     child = agent("a", Say("A says"), mode="single_turn", output_key="a_said")
     root = agent(
         "root",
@@ -321,7 +345,9 @@ async def test_state_that_the_client_holds_and_changes():
 
 
 async def test_artifacts():
-    child = agent("a", Say(calls=[("k", "save", {})]), Say("A says"), mode="single_turn", tools=[FunctionTool(save)])
+    child = agent(
+        "a", Say(calls=[("k", "save", {})]), Say("A says"), mode="single_turn", tools=[FunctionTool(save)]
+    )
     root = agent("root", Say(calls=[("c1", "a", {"request": "x"})]), Say("done"), sub_agents=[child])
     assert await run(runner(root, artifact_service=InMemoryArtifactService()), "hi", run_config=AT_ONCE) == [
         "-| RUN",
@@ -379,7 +405,10 @@ async def test_usage_is_counted_once_inner_runs_included(config):
         "reasoning_tokens": 5,
         "cached_input_tokens": 7,
     }
-    assert [(one.get("subagentRunId"), one["inputTokens"], one["outputTokens"]) for one in events[-1].metadata["byline"]["usage"]] == [
+    assert [
+        (one.get("subagentRunId"), one["inputTokens"], one["outputTokens"])
+        for one in events[-1].metadata["byline"]["usage"]
+    ] == [
         (None, 60, 11),
         ("c1", 100, 10),
         ("c2", 1000, 100),

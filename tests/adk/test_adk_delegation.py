@@ -24,7 +24,11 @@ def finish(id_, **result):
 
 def team():
     """Two single_turn agents; the coordinator calls one, the other, and the first again in one answer."""
-    calls = [("c1", "a", {"request": "one"}), ("c2", "b", {"request": "two"}), ("c3", "a", {"request": "three"})]
+    calls = [
+        ("c1", "a", {"request": "one"}),
+        ("c2", "b", {"request": "two"}),
+        ("c3", "a", {"request": "three"}),
+    ]
     return agent(
         "root",
         Say(calls=calls),
@@ -38,7 +42,9 @@ def team():
 
 async def test_one_single_turn():
     child = agent("a", Say("A says"), mode="single_turn")
-    root = agent("root", Say("let me ask", calls=[("c1", "a", {"request": "one"})]), Say("done"), sub_agents=[child])
+    root = agent(
+        "root", Say("let me ask", calls=[("c1", "a", {"request": "one"})]), Say("done"), sub_agents=[child]
+    )
     assert await run(runner(root), "hi") == [
         "-| RUN",
         "-| says m1",
@@ -142,7 +148,13 @@ async def test_parallel_streams_do_not_mix():
 
 async def test_nested_single_turn():
     leaf = agent("leaf", Say("deep"), mode="single_turn")
-    mid = agent("mid", Say(calls=[("m1", "leaf", {"request": "x"})]), Say("mid done"), mode="single_turn", sub_agents=[leaf])
+    mid = agent(
+        "mid",
+        Say(calls=[("m1", "leaf", {"request": "x"})]),
+        Say("mid done"),
+        mode="single_turn",
+        sub_agents=[leaf],
+    )
     root = agent("root", Say(calls=[("c1", "mid", {"request": "one"})]), Say("done"), sub_agents=[mid])
     assert await run(runner(root), "hi") == [
         "-| RUN",
@@ -236,8 +248,16 @@ async def test_ids_made_by_adk():
 
 async def test_ids_that_hold_every_separator():
     leaf = agent("leaf", Say("deep"), mode="single_turn")
-    mid = agent("mid", Say(calls=[("toolu-01/x.mid@c", "leaf", {"request": "x"})]), Say("mid done"), mode="single_turn", sub_agents=[leaf])
-    root = agent("root", Say(calls=[("call_abc.1/mid@1", "mid", {"request": "one"})]), Say("done"), sub_agents=[mid])
+    mid = agent(
+        "mid",
+        Say(calls=[("toolu-01/x.mid@c", "leaf", {"request": "x"})]),
+        Say("mid done"),
+        mode="single_turn",
+        sub_agents=[leaf],
+    )
+    root = agent(
+        "root", Say(calls=[("call_abc.1/mid@1", "mid", {"request": "one"})]), Say("done"), sub_agents=[mid]
+    )
     assert await run(runner(root), "hi", run_config=AT_ONCE) == [
         "-| RUN",
         "-| calls call_abc.1/mid@1 mid in m1",
@@ -315,10 +335,21 @@ async def test_a_provider_that_uses_its_call_ids_again():
 
 async def test_siblings_whose_models_use_one_call_id():
     a, b = (
-        agent(name, Say(calls=[("k", "look", {"q": name})]), Say(f"{name} done"), mode="single_turn", tools=[FunctionTool(look)])
+        agent(
+            name,
+            Say(calls=[("k", "look", {"q": name})]),
+            Say(f"{name} done"),
+            mode="single_turn",
+            tools=[FunctionTool(look)],
+        )
         for name in "ab"
     )
-    root = agent("root", Say(calls=[("c1", "a", {"request": "x"}), ("c2", "b", {"request": "y"})]), Say("done"), sub_agents=[a, b])
+    root = agent(
+        "root",
+        Say(calls=[("c1", "a", {"request": "x"}), ("c2", "b", {"request": "y"})]),
+        Say("done"),
+        sub_agents=[a, b],
+    )
     assert await run(runner(root), "hi", run_config=AT_ONCE) == [
         "-| RUN",
         "-| calls c1 a in m1",
@@ -355,7 +386,9 @@ async def test_siblings_whose_models_use_one_call_id():
 
 
 async def test_agent_tools_side_by_side_are_seen_live():
-    inner = agent("inner", Say("looking", calls=[("k1", "look", {"q": "x"})]), Say("found"), tools=[FunctionTool(look)])
+    inner = agent(
+        "inner", Say("looking", calls=[("k1", "look", {"q": "x"})]), Say("found"), tools=[FunctionTool(look)]
+    )
     calls = [("c1", "inner", {"request": "one"}), ("c2", "inner", {"request": "two"})]
     root = agent("root", Say(calls=calls), Say("done"), tools=[AgentTool(inner)])
     assert await run(runner(root), "hi") == [
@@ -401,8 +434,12 @@ async def test_agent_tools_side_by_side_are_seen_live():
 
 async def test_agent_tool_in_an_agent_tool():
     deep = agent("deep", Say("deep words"))
-    inner = agent("inner", Say(calls=[("k1", "deep", {"request": "z"})]), Say("inner done"), tools=[AgentTool(deep)])
-    root = agent("root", Say(calls=[("c1", "inner", {"request": "a"})]), Say("done"), tools=[AgentTool(inner)])
+    inner = agent(
+        "inner", Say(calls=[("k1", "deep", {"request": "z"})]), Say("inner done"), tools=[AgentTool(deep)]
+    )
+    root = agent(
+        "root", Say(calls=[("c1", "inner", {"request": "a"})]), Say("done"), tools=[AgentTool(inner)]
+    )
     assert await run(runner(root), "hi") == [
         "-| RUN",
         "-| calls c1 inner in m1",
@@ -433,7 +470,9 @@ async def test_agent_tool_in_an_agent_tool():
 async def test_an_agent_tool_whose_agent_has_a_team():
     """Two copies at once: what runs inside belongs to the copy it runs in."""
     leaf = agent("leaf", Say("leaf words"), mode="single_turn")
-    inner = agent("inner", Say(calls=[("k1", "leaf", {"request": "z"})]), Say("inner done"), sub_agents=[leaf])
+    inner = agent(
+        "inner", Say(calls=[("k1", "leaf", {"request": "z"})]), Say("inner done"), sub_agents=[leaf]
+    )
     calls = [("c1", "inner", {"request": "a"}), ("c2", "inner", {"request": "b"})]
     root = agent("root", Say(calls=calls), Say("done"), tools=[AgentTool(inner)])
     assert await run(runner(root), "hi", run_config=AT_ONCE) == [
@@ -502,7 +541,9 @@ async def test_task_without_a_question():
 async def test_task_that_asks_back():
     """Suspended without interrupts in a run that succeeds; the next words continue the same invocation."""
     booker = agent("booker", Say("Which city?"), Say("ok", calls=finish("f1").calls), mode="task")
-    root = agent("root", Say(calls=[("c1", "booker", {"request": "book"})]), Say("All booked"), sub_agents=[booker])
+    root = agent(
+        "root", Say(calls=[("c1", "booker", {"request": "book"})]), Say("All booked"), sub_agents=[booker]
+    )
     assert await ask(runner(root), "hi", "Seoul") == [
         "-| RUN",
         "-| calls c1 booker in m1",
@@ -550,7 +591,9 @@ async def test_schemas_and_a_refused_finish():
         input_schema=FlightInput,
         output_schema=FlightResult,
     )
-    root = agent("root", Say(calls=[("c1", "booker", {"origin": "ICN", "seats": 2})]), Say("done"), sub_agents=[booker])
+    root = agent(
+        "root", Say(calls=[("c1", "booker", {"origin": "ICN", "seats": 2})]), Say("done"), sub_agents=[booker]
+    )
     assert await run(runner(root), "hi") == [
         "-| RUN",
         "-| calls c1 booker in m1",
@@ -684,7 +727,13 @@ async def test_a_task_and_a_single_turn_in_one_answer():
 
 async def test_a_task_that_delegates_a_task():
     lower = agent("lower", Say("deep q?"), finish("f2", result="deep"), mode="task")
-    upper = agent("upper", Say(calls=[("d1", "lower", {"request": "x"})]), finish("f1", result="up"), mode="task", sub_agents=[lower])
+    upper = agent(
+        "upper",
+        Say(calls=[("d1", "lower", {"request": "x"})]),
+        finish("f1", result="up"),
+        mode="task",
+        sub_agents=[lower],
+    )
     root = agent("root", Say(calls=[("c1", "upper", {"request": "x"})]), Say("done"), sub_agents=[upper])
     seen = await ask(runner(root), "hi", "there")
     if can("nested_task"):
@@ -778,7 +827,10 @@ async def test_chat_there_and_back():
 
 
 async def test_chat_on_to_a_third():
-    helper, third = agent("helper", transfer("t2", "third")), agent("third", Say("third here"), transfer("t3", "root"))
+    helper, third = (
+        agent("helper", transfer("t2", "third")),
+        agent("third", Say("third here"), transfer("t3", "root")),
+    )
     root = agent("root", transfer("t1", "helper"), Say("back"), sub_agents=[helper, third])
     assert await ask(runner(root), "hi", "again") == [
         "-| RUN",
@@ -893,7 +945,9 @@ async def test_chat_that_may_not_go_back_is_over_at_the_end_of_the_turn():
 async def test_single_turn_that_transfers_to_its_parent():
     """ADK then runs the root inside the child's branch: an invocation of its own there."""
     child = agent("a", transfer("t1", "root"), mode="single_turn")
-    turns = iter([Say(calls=[("c1", "a", {"request": "x"})]), Say("root inside"), Say("root again"), Say("done")])
+    turns = iter(
+        [Say(calls=[("c1", "a", {"request": "x"})]), Say("root inside"), Say("root again"), Say("done")]
+    )
     root = agent("root", sub_agents=[child])
     root.model = ScriptedLlm(script=lambda _request: next(turns), requests=[])
     assert await run(runner(root), "hi", run_config=AT_ONCE) == [

@@ -51,7 +51,9 @@ async def test_a_single_turn_agent_whose_model_breaks():
 
 
 async def test_a_single_turn_agent_whose_tool_breaks():
-    child = agent("a", Say(calls=[("k1", "boom", {"q": "x"})]), mode="single_turn", tools=[FunctionTool(boom)])
+    child = agent(
+        "a", Say(calls=[("k1", "boom", {"q": "x"})]), mode="single_turn", tools=[FunctionTool(boom)]
+    )
     assert await run(runner(calling("a", sub_agents=[child])), "hi") == [
         "-| RUN",
         "-| calls c1 a in m1",
@@ -90,7 +92,11 @@ async def test_a_task_whose_model_breaks():
 
 
 async def test_a_chat_agent_whose_model_breaks():
-    root = agent("root", Say(calls=[("t1", "transfer_to_agent", {"agent_name": "a"})]), sub_agents=[agent("a", broken())])
+    root = agent(
+        "root",
+        Say(calls=[("t1", "transfer_to_agent", {"agent_name": "a"})]),
+        sub_agents=[agent("a", broken())],
+    )
     assert await run(runner(root), "hi") == [
         "-| RUN",
         "-| calls t1 transfer_to_agent in m1",
@@ -108,8 +114,16 @@ async def test_a_chat_agent_whose_model_breaks():
 
 
 async def test_a_child_that_fails_beside_a_sibling():
-    dead, alive = agent("a", broken(), mode="single_turn"), agent("b", Say("B lives on", pause=0.02), mode="single_turn")
-    root = agent("root", Say(calls=[("c1", "a", {"request": "x"}), ("c2", "b", {"request": "y"})]), Say("root goes on"), sub_agents=[dead, alive])
+    dead, alive = (
+        agent("a", broken(), mode="single_turn"),
+        agent("b", Say("B lives on", pause=0.02), mode="single_turn"),
+    )
+    root = agent(
+        "root",
+        Say(calls=[("c1", "a", {"request": "x"}), ("c2", "b", {"request": "y"})]),
+        Say("root goes on"),
+        sub_agents=[dead, alive],
+    )
     assert await run(runner(root), "hi") == [
         "-| RUN",
         "-| calls c1 a in m1",
@@ -145,7 +159,12 @@ async def test_a_child_that_fails_beside_a_sibling():
 async def test_a_tool_that_fails_beside_a_child():
     """ADK cancels the child: it was cut off, and did not succeed."""
     child = agent("b", Say("B words", pause=0.02), mode="single_turn")
-    root = agent("root", Say(calls=[("k1", "boom", {"q": "x"}), ("c2", "b", {"request": "y"})]), sub_agents=[child], tools=[FunctionTool(boom)])
+    root = agent(
+        "root",
+        Say(calls=[("k1", "boom", {"q": "x"}), ("c2", "b", {"request": "y"})]),
+        sub_agents=[child],
+        tools=[FunctionTool(boom)],
+    )
     assert await run(runner(root), "hi", run_config=AT_ONCE) == [
         "-| RUN",
         "-| calls k1 boom in m1",
@@ -176,7 +195,13 @@ async def test_an_agent_tool_whose_model_breaks():
 
 async def test_a_failure_two_levels_down():
     leaf = agent("leaf", broken(), mode="single_turn")
-    mid = agent("mid", Say(calls=[("m1", "leaf", {"request": "x"})]), Say("mid goes on"), mode="single_turn", sub_agents=[leaf])
+    mid = agent(
+        "mid",
+        Say(calls=[("m1", "leaf", {"request": "x"})]),
+        Say("mid goes on"),
+        mode="single_turn",
+        sub_agents=[leaf],
+    )
     assert await run(runner(calling("mid", sub_agents=[mid])), "hi", run_config=AT_ONCE) == [
         "-| RUN",
         "-| calls c1 mid in m1",
@@ -232,7 +257,9 @@ async def test_a_root_whose_answer_is_an_error():
 
 
 async def test_a_node_that_fails_beside_another():
-    graph = Workflow(name="wf", edges=[(START, (agent("a", broken()), agent("b", Say("B words", pause=0.05))))])
+    graph = Workflow(
+        name="wf", edges=[(START, (agent("a", broken()), agent("b", Say("B words", pause=0.05))))]
+    )
     seen = await run(runner(graph), "hi")
     if can("node_path"):
         assert seen == [
@@ -263,7 +290,9 @@ async def test_a_node_that_fails_beside_another():
 
 
 async def test_a_parallel_agent_of_which_one_fails():
-    root = ParallelAgent(name="par", sub_agents=[agent("a", broken()), agent("b", Say("B words", pause=0.05))])
+    root = ParallelAgent(
+        name="par", sub_agents=[agent("a", broken()), agent("b", Say("B words", pause=0.05))]
+    )
     seen = await run(runner(root), "hi")
     if can("node_path"):
         assert seen == [
@@ -386,7 +415,9 @@ async def test_the_abort_signal():
     await target.session_service.create_session(app_name="team", user_id="u", session_id="t")
     message = types.Content(role="user", parts=[types.Part(text="hi")])
     events = []
-    one = attribute(target, clock=None).stream(user_id="u", session_id="t", new_message=message, run_config=SSE, abort_signal=signal)
+    one = attribute(target, clock=None).stream(
+        user_id="u", session_id="t", new_message=message, run_config=SSE, abort_signal=signal
+    )
     async for event in one:
         events.append(event)
         if event.type.value == "TEXT_MESSAGE_CONTENT":
@@ -431,7 +462,12 @@ async def test_a_failure_of_ours_never_kills_the_run(monkeypatch, caplog):
         raise KeyError("ours")
 
     monkeypatch.setattr(Watch, "begin_agent", fail)
-    events = [event async for event in attribute(runner(agent("root", Say("all is well"))), clock=None, run_config=AT_ONCE).run(user("hi"))]
+    events = [
+        event
+        async for event in attribute(
+            runner(agent("root", Say("all is well"))), clock=None, run_config=AT_ONCE
+        ).run(user("hi"))
+    ]
     assert show(events) == [
         "-| RUN",
         '-| custom byline.fault {"where": "before_agent", "error": "KeyError: \'ours\'"}',

@@ -348,3 +348,18 @@ async def test_an_open_task_is_held_to_the_grant_of_the_next_run():
     with pytest.raises(BadSignatureError):
         await play(attributed, None, user("this one", runId="r2"))
     assert len(ana.model.requests) == asked
+
+
+async def test_with_grants_required_every_subagent_has_one_of_its_own():
+    ana = agent("ana", Say("ana says"), tools=[shell], mode="single_turn")
+    boss = team(Say(calls=[("c1", "ana", {"request": "go"})]), Say("done"), subagents=[ana])
+    outside = TableDecider([("ann", "model", "*"), ("ann", "tool", "search"), ("ann", "subagent", "ana")])
+    with pytest.raises(DeniedError) as raised:
+        await permitted(guarded(runner(boss), outside, nested="require"))
+    assert raised.value.resources == (Resource("tool", "shell"),)
+    attributed = guarded(runner(boss), nested="require")
+    permit = await permitted(attributed)
+    with pytest.raises(BadSignatureError):
+        await play(attributed, Permit("ann", permit.token))
+    events = await play(attributed, permit)
+    assert results(events) == {"c1": "ana says"}

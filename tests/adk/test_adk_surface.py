@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from adk_kit import AT_ONCE, SSE, agent, attribute, can, collect, judge, llm, run, runner, show, user
+from byline import record
 from byline.errors import InputError, NoAdapterError, UnsupportedVersionError
 from byline_adk import BylinePlugin, _compat
 from byline_adk.scripted import Say, ScriptedLlm, last_text
@@ -67,7 +68,9 @@ async def test_what_is_nearly_a_target():
 async def test_the_frameworks_own_arguments():
     target = runner(hello())
     await target.session_service.create_session(app_name="team", user_id="ada", session_id="s")
-    one = attribute(target, clock=None).stream(user_id="ada", session_id="s", new_message=said("hi"), run_config=SSE)
+    one = attribute(target, clock=None).stream(
+        user_id="ada", session_id="s", new_message=said("hi"), run_config=SSE
+    )
     assert show(await collect(one)) == HELLO
     assert one.thread_id == "s"
 
@@ -76,7 +79,7 @@ async def test_a_session_that_is_not_there():
     target = runner(hello())
     await target.session_service.create_session(app_name="team", user_id="ada", session_id="s")
     one = attribute(target).stream(user_id="eve", session_id="s", new_message=said("hi"))
-    with pytest.raises(InputError, match="no session 's' of user 'eve' in app 'team'.*create it"):
+    with pytest.raises(InputError, match=r"no session 's' of user 'eve' in app 'team'.*create it"):
         await collect(one)
 
 
@@ -105,7 +108,12 @@ async def test_whose_sessions():
                     {
                         "id": "u",
                         "role": "user",
-                        "content": [{"type": "image", "source": {"type": "data", "value": "*", "mimeType": "image/png"}}],
+                        "content": [
+                            {
+                                "type": "image",
+                                "source": {"type": "data", "value": "*", "mimeType": "image/png"},
+                            }
+                        ],
                     }
                 ]
             },
@@ -116,13 +124,19 @@ async def test_whose_sessions():
 async def test_bad_input_is_refused_before_the_app_is_called(more, match):
     root = hello()
     with pytest.raises(InputError, match=match):
-        await collect(attribute(root).run(user("hi", **more) if "messages" not in more else {"threadId": "t", "runId": "r", **more}))
+        await collect(
+            attribute(root).run(
+                user("hi", **more) if "messages" not in more else {"threadId": "t", "runId": "r", **more}
+            )
+        )
     assert root.model.requests == []
 
 
 async def test_an_unsupported_version(monkeypatch):
     monkeypatch.setattr(_compat, "version", lambda _name: "2.5.1")
-    with pytest.raises(UnsupportedVersionError, match=r"google-adk 2\.5\.1 is installed, byline supports 2\.6"):
+    with pytest.raises(
+        UnsupportedVersionError, match=r"google-adk 2\.5\.1 is installed, byline supports 2\.6"
+    ):
         attribute(hello())
 
 
@@ -140,7 +154,9 @@ def test_the_table_of_capabilities(monkeypatch):
 
 
 def test_nobody_pays_for_adk_who_does_not_use_it():
-    code = "import sys, byline, byline_adk._plugin; byline.hooks.Plugins(); print('google.adk' in sys.modules)"
+    code = (
+        "import sys, byline, byline_adk._plugin; byline.hooks.Plugins(); print('google.adk' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -208,7 +224,11 @@ async def test_the_contract_of_the_agent_that_ran():
     assert started[0].description == "does booker"
 
 
-CLIENT_TOOL = {"name": "pick_color", "description": "Let the user pick.", "parameters": {"type": "object", "properties": {"of": {"type": "string"}}}}
+CLIENT_TOOL = {
+    "name": "pick_color",
+    "description": "Let the user pick.",
+    "parameters": {"type": "object", "properties": {"of": {"type": "string"}}},
+}
 
 
 async def test_the_clients_own_tools():
@@ -222,7 +242,9 @@ async def test_the_clients_own_tools():
         {"id": "a1", "role": "assistant", "toolCalls": [call]},
         {"id": "r1", "role": "tool", "toolCallId": "k1", "content": "red"},
     ]
-    second = await collect(target.run({"threadId": "t", "runId": "r2", "messages": messages, "tools": [CLIENT_TOOL]}))
+    second = await collect(
+        target.run({"threadId": "t", "runId": "r2", "messages": messages, "tools": [CLIENT_TOOL]})
+    )
     assert show(first + second) == [
         "-| RUN",
         "-| calls k1 pick_color in m1",
@@ -246,14 +268,20 @@ async def test_images_and_files():
     parts = [
         {"type": "text", "text": "what is this?"},
         {"type": "image", "source": {"type": "data", "value": png, "mimeType": "image/png"}},
-        {"type": "document", "source": {"type": "url", "value": "https://example.org/a.pdf", "mimeType": "application/pdf"}},
+        {
+            "type": "document",
+            "source": {"type": "url", "value": "https://example.org/a.pdf", "mimeType": "application/pdf"},
+        },
     ]
     message = {"id": "u1", "role": "user", "content": parts}
     await collect(attribute(root).run({"threadId": "t", "runId": "r", "messages": [message]}))
     sent = root.model.requests[0].contents[0].parts
     assert sent[0].text == "what is this?"
     assert (sent[1].inline_data.data, sent[1].inline_data.mime_type) == (b"png", "image/png")
-    assert (sent[2].file_data.file_uri, sent[2].file_data.mime_type) == ("https://example.org/a.pdf", "application/pdf")
+    assert (sent[2].file_data.file_uri, sent[2].file_data.mime_type) == (
+        "https://example.org/a.pdf",
+        "application/pdf",
+    )
 
 
 @pytest.mark.parametrize("inside", [False, True], ids=["own tool", "inside an AgentTool"])
@@ -266,7 +294,11 @@ async def test_no_tool_runs_before_the_consumer_saw_its_call(inside):
         return "seen"
 
     worker = agent("worker", Say(calls=[("k1", "look", {"q": "x"})]), Say("done"), tools=[FunctionTool(look)])
-    root = agent("root", Say(calls=[("c1", "worker", {"request": "x"})]), Say("fine"), tools=[AgentTool(worker)]) if inside else worker
+    root = (
+        agent("root", Say(calls=[("c1", "worker", {"request": "x"})]), Say("fine"), tools=[AgentTool(worker)])
+        if inside
+        else worker
+    )
     one = attribute(runner(root)).run(user("hi"))
     async for event in one:
         if event.type.value == "TOOL_CALL_END" and event.tool_call_id == "k1":
@@ -302,7 +334,9 @@ async def test_twenty_runs_at_once_never_mix():
     target = attribute(echoing())
 
     async def one(number):
-        events = await collect(target.run(user(f"thread-{number}").model_copy(update={"thread_id": f"t{number}"})))
+        events = await collect(
+            target.run(user(f"thread-{number}").model_copy(update={"thread_id": f"t{number}"}))
+        )
         texts = {}
         for event in events:
             if event.type.value == "TEXT_MESSAGE_CONTENT":
@@ -322,15 +356,21 @@ def team():
     from google.adk.tools.tool_context import ToolContext
 
     remember.__annotations__["tool_context"] = ToolContext
-    booker = agent("booker", Say("Which city?"), Say(calls=[("f1", "finish_task", {"result": "x"})]), mode="task")
+    booker = agent(
+        "booker", Say("Which city?"), Say(calls=[("f1", "finish_task", {"result": "x"})]), mode="task"
+    )
     checker = agent("checker", Say("sunny", thought="hm"), mode="single_turn", output_key="weather")
-    tool = agent("tool", Say(calls=[("k1", "remember", {})]), Say("I am a tool"), tools=[FunctionTool(remember)])
+    tool = agent(
+        "tool", Say(calls=[("k1", "remember", {})]), Say("I am a tool"), tools=[FunctionTool(remember)]
+    )
     helper = agent("helper", Say("hello"))
     turns = iter(
         [
-            Say("first", calls=[("c2", "checker", {"request": "x"}), ("c3", "tool", {"request": "x"})], usage=(3, 4)),
+            Say("first", calls=[("c2", "checker", {"request": "x"})], usage=(3, 4)),
+            Say("second", calls=[("c3", "tool", {"request": "x"})], usage=(3, 4)),
             Say(calls=[("c1", "booker", {"request": "x"})]),
             Say(calls=[("c4", "transfer_to_agent", {"agent_name": "helper"})]),
+            Say("the root again"),  # before 2.7 the words after a task go to the root
         ]
     )
     root = agent("root", sub_agents=[booker, checker, helper], tools=[AgentTool(tool)])
@@ -359,9 +399,13 @@ async def test_the_stored_session_is_the_same_with_and_without(config):
     for target in (plain, watched):
         await target.session_service.create_session(app_name="team", user_id="u", session_id="s")
     for text in ("hi", "Seoul", "more"):
-        async for _ in plain.run_async(user_id="u", session_id="s", new_message=said(text), run_config=config):
+        async for _ in plain.run_async(
+            user_id="u", session_id="s", new_message=said(text), run_config=config
+        ):
             pass
-        await collect(attribute(watched).stream(user_id="u", session_id="s", new_message=said(text), run_config=config))
+        await collect(
+            attribute(watched).stream(user_id="u", session_id="s", new_message=said(text), run_config=config)
+        )
     assert await stored(watched) == await stored(plain)
     assert [type(plugin).__name__ for plugin in watched.plugin_manager.plugins] == ["Observer"]
 
@@ -370,7 +414,10 @@ async def test_a_plugin_of_the_apps_own_stays_in_place():
     class Own(BasePlugin):
         pass
 
-    target = Runner(app=App(name="team", root_agent=hello(), plugins=[Own(name="own")]), session_service=InMemorySessionService())
+    target = Runner(
+        app=App(name="team", root_agent=hello(), plugins=[Own(name="own")]),
+        session_service=InMemorySessionService(),
+    )
     for _ in range(2):
         await collect(attribute(target).run(user("hi")))
     assert [plugin.name for plugin in target.plugin_manager.plugins] == ["byline", "own"]
@@ -379,9 +426,18 @@ async def test_a_plugin_of_the_apps_own_stays_in_place():
 async def test_the_plugin_by_hand():
     """The user keeps the loop; the sink gets the stream of every run."""
     seen = []
-    booker = agent("booker", Say("Which city?"), Say(calls=[("f1", "finish_task", {"result": "x"})]), mode="task")
+    booker = agent(
+        "booker", Say("Which city?"), Say(calls=[("f1", "finish_task", {"result": "x"})]), mode="task"
+    )
     tool = agent("tool", Say("I am a tool"))
-    root = agent("root", Say(calls=[("c2", "tool", {"request": "x"})]), Say(calls=[("c1", "booker", {"request": "x"})]), Say("done"), sub_agents=[booker], tools=[AgentTool(tool)])
+    root = agent(
+        "root",
+        Say(calls=[("c2", "tool", {"request": "x"})]),
+        Say(calls=[("c1", "booker", {"request": "x"})]),
+        Say("done"),
+        sub_agents=[booker],
+        tools=[AgentTool(tool)],
+    )
     app = App(name="team", root_agent=root, plugins=[BylinePlugin(seen.append, clock=None)])
     target = Runner(app=app, session_service=InMemorySessionService())
     await target.session_service.create_session(app_name="team", user_id="u", session_id="s")
@@ -441,7 +497,11 @@ async def test_the_plugin_by_hand_when_the_run_fails():
 async def test_a_task_root_returns_its_result():
     if not can("task_root"):
         pytest.skip("a root may be a task since 2.7")
-    root = LlmAgent(name="root", mode="task", model=llm(Say("which?"), Say(calls=[("f1", "finish_task", {"result": "booked"})])))
+    root = LlmAgent(
+        name="root",
+        mode="task",
+        model=llm(Say("which?"), Say(calls=[("f1", "finish_task", {"result": "booked"})])),
+    )
     target = attribute(runner(root), clock=None, run_config=AT_ONCE)
     first = await collect(target.run(user("hi")))
     one = target.run(user("that one"))
@@ -477,13 +537,88 @@ async def test_the_demo():
     from byline_adk._demo import demo
 
     found = demo()
-    target = attribute(found.build(), clock=None)
+    target = attribute(found.build(), clock=None, run_config=AT_ONCE)
     run_input = found.first()
     events = []
     while run_input is not None:
         more = await collect(target.run(run_input))
         events += more
-        outcome = more[-1].outcome
-        run_input = found.answer(run_input, getattr(outcome, "interrupts", None) or [])
-    lines = [line for line in show(events) if "'" not in line or "->" in line]
-    assert lines == json.loads(json.dumps(lines))
+        run_input = found.answer(run_input, getattr(more[-1].outcome, "interrupts", None) or [])
+    assert show(events) == [
+        "-| RUN",
+        "-| says m1",
+        "-| m1 'First the weather.'",
+        "-| said m1",
+        "-| calls call_checker weather_checker in m1",
+        '-| call_checker {"request": "Lisbon in May"}',
+        "-| called call_checker",
+        "-| + call_checker weather_checker (single_turn) by call_checker",
+        "call_checker| calls call_weather get_weather in m2",
+        'call_checker| call_weather {"city": "Lisbon", "month": "May"}',
+        "call_checker| called call_weather",
+        'call_checker| call_weather -> \'{"city": "Lisbon", "month": "May", "high": 22, "low": 14, "sky": "mostly sunny"}\'',
+        "call_checker| says m3",
+        "call_checker| m3 'Mostly sunny in May, 14 to 22 degrees: pack a light jacket.'",
+        "call_checker| said m3",
+        "call_checker| .",
+        "-| call_checker -> 'Mostly sunny in May, 14 to 22 degrees: pack a light jacket.'",
+        "-| says m4",
+        "-| m4 'Now the flight.'",
+        "-| said m4",
+        "-| calls call_booker flight_booker in m4",
+        '-| call_booker {"origin": "ICN", "destination": "LIS", "date": "2027-05-14"}',
+        "-| called call_booker",
+        "-| + call_booker flight_booker (task) by call_booker",
+        "call_booker| calls call_search search_flights in m5",
+        'call_booker| call_search {"origin": "ICN", "destination": "LIS", "date": "2027-05-14"}',
+        "call_booker| called call_search",
+        'call_booker| call_search -> \'{"route": "ICN-LIS", "date": "2027-05-14", "flights": [{"id": "KE 921", "departs": "09:40"}, {"id": "TP 1080", "departs": "21:15"}]}\'',
+        "call_booker| says m6",
+        "call_booker| m6 'There is one in the morning and one in the evening. Which one, and where do you like to sit?'",
+        "call_booker| said m6",
+        "call_booker| ~",
+        "-| RUN SUCCESS pending call_booker",
+        "-| RUN",
+        "-| + call_booker flight_booker (task) by call_booker",
+        "call_booker| calls call_book book_flight in m7",
+        'call_booker| call_book {"flight": "KE 921", "seat": "32A"}',
+        "call_booker| called call_book",
+        'call_booker| call_book -> \'{"confirmation": "Q7LX2M", "flight": "KE 921", "seat": "32A", "price_eur": 840}\'',
+        'call_booker| . {"flight": "KE 921", "seat": "32A", "price_eur": 840}',
+        '-| call_booker -> \'{"flight": "KE 921", "seat": "32A", "price_eur": 840}\'',
+        "-| says m8",
+        "-| m8 'All set: sunny days in Lisbon, and seat 32A on KE 921 in the morning.'",
+        "-| said m8",
+        "-| RUN SUCCESS",
+    ]
+
+
+async def test_a_recording_of_a_runner(tmp_path):
+    """The user keeps the loop; the runner is as it was when the recording is over."""
+    child = agent("a", Say("A says"), mode="single_turn")
+    target = runner(
+        agent("root", Say(calls=[("c1", "a", {"request": "x"})]), Say("done"), sub_agents=[child])
+    )
+    await target.session_service.create_session(app_name="team", user_id="u", session_id="s")
+    path = tmp_path / "run.jsonl"
+    with record(path, target):
+        async for _ in target.run_async(user_id="u", session_id="s", new_message=said("hi")):
+            pass
+    assert target.plugin_manager.plugins == []
+    kinds = [json.loads(line)["type"] for line in path.read_text().splitlines() if '"type"' in line]
+    assert kinds == [
+        "RUN_STARTED",
+        "TOOL_CALL_START",
+        "TOOL_CALL_ARGS",
+        "TOOL_CALL_END",
+        "SUBAGENT_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "SUBAGENT_FINISHED",
+        "TOOL_CALL_RESULT",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
+    ]

@@ -34,7 +34,9 @@ def ask_human(q: str):
 
 def payer(mode, last=None):
     """An agent that calls a tool which needs a confirmation."""
-    last = last or (Say(calls=[("f1", "finish_task", {"result": "ok"})]) if mode == "task" else Say("it is paid"))
+    last = last or (
+        Say(calls=[("f1", "finish_task", {"result": "ok"})]) if mode == "task" else Say("it is paid")
+    )
     tool = FunctionTool(pay, require_confirmation=True)
     return agent("payer", Say(calls=[("p1", "pay", {"amount": 5})]), last, mode=mode, tools=[tool])
 
@@ -45,7 +47,12 @@ def boss(*children, **options):
 
 
 def open_interrupts(events):
-    return [one.id for event in events if event.type.value == "RUN_FINISHED" and event.outcome.type == "interrupt" for one in event.outcome.interrupts]
+    return [
+        one.id
+        for event in events
+        if event.type.value == "RUN_FINISHED" and event.outcome.type == "interrupt"
+        for one in event.outcome.interrupts
+    ]
 
 
 def yes(events):
@@ -127,7 +134,9 @@ async def test_confirmation_in_a_task():
 
 async def test_confirmation_in_a_chat_agent():
     """It continues, and stays in control: the caller is not run again."""
-    root = agent("root", Say(calls=[("t1", "transfer_to_agent", {"agent_name": "payer"})]), sub_agents=[payer("chat")])
+    root = agent(
+        "root", Say(calls=[("t1", "transfer_to_agent", {"agent_name": "payer"})]), sub_agents=[payer("chat")]
+    )
     assert await ask(runner(root), "hi", yes, run_config=AT_ONCE) == [
         "-| RUN",
         "-| calls t1 transfer_to_agent in m1",
@@ -172,7 +181,9 @@ async def test_confirmation_in_the_root():
 async def test_a_refused_confirmation():
     tool = FunctionTool(pay, require_confirmation=True)
     root = agent("root", Say(calls=[("p1", "pay", {"amount": 5})]), Say("as you like"), tools=[tool])
-    seen = await ask(runner(root), "hi", lambda events: answer((open_interrupts(events)[0], ...)), run_config=AT_ONCE)
+    seen = await ask(
+        runner(root), "hi", lambda events: answer((open_interrupts(events)[0], ...)), run_config=AT_ONCE
+    )
     assert seen == [
         "-| RUN",
         "-| calls p1 pay in m1",
@@ -259,7 +270,13 @@ async def test_a_confirmation_beside_a_sibling():
 
 async def test_a_confirmation_two_levels_down_is_lost():
     """ADK lets the caller go on with nothing: the stream says so, and offers nothing to answer."""
-    mid = agent("mid", Say(calls=[("m1", "payer", {"request": "x"})]), Say("mid done"), mode="single_turn", sub_agents=[payer("single_turn")])
+    mid = agent(
+        "mid",
+        Say(calls=[("m1", "payer", {"request": "x"})]),
+        Say("mid done"),
+        mode="single_turn",
+        sub_agents=[payer("single_turn")],
+    )
     assert await run(runner(boss(mid)), "hi", run_config=AT_ONCE) == [
         "-| RUN",
         "-| calls c1 mid in m1",
@@ -284,7 +301,9 @@ async def test_a_confirmation_two_levels_down_is_lost():
 
 
 async def test_a_confirmation_in_an_agent_tool_is_lost():
-    root = agent("root", Say(calls=[("c1", "payer", {"request": "x"})]), Say("done"), tools=[AgentTool(payer("chat"))])
+    root = agent(
+        "root", Say(calls=[("c1", "payer", {"request": "x"})]), Say("done"), tools=[AgentTool(payer("chat"))]
+    )
     seen = await run(runner(root), "hi", run_config=AT_ONCE)
     if can("approval"):
         assert seen == [
@@ -297,7 +316,7 @@ async def test_a_confirmation_in_an_agent_tool_is_lost():
             'c1| p1 {"amount": 5}',
             "c1| called p1",
             "c1| ! interrupt_lost: its question was swallowed by the caller, which went on without an answer",
-            '-| c1 -> "Error: agent \'payer\' stopped waiting on unresolved long-running tool call(s) (pending call ids: [\'adk1\']), which AgentTool cannot resume."',
+            "-| c1 -> \"Error: agent 'payer' stopped waiting on unresolved long-running tool call(s) (pending call ids: ['adk1']), which AgentTool cannot resume.\"",
             "-| says m3",
             "-| m3 'done'",
             "-| said m3",
@@ -325,7 +344,13 @@ async def test_a_confirmation_in_an_agent_tool_is_lost():
 async def test_long_running_tools():
     """A pending result is no result: it goes to the interrupt, and the call stays open."""
     tools = [LongRunningFunctionTool(ticket), LongRunningFunctionTool(ask_human)]
-    clerk = agent("clerk", Say(calls=[("p1", "ticket", {"q": "x"}), ("p2", "ask_human", {"q": "y"})]), Say("I wait"), mode="task", tools=tools)
+    clerk = agent(
+        "clerk",
+        Say(calls=[("p1", "ticket", {"q": "x"}), ("p2", "ask_human", {"q": "y"})]),
+        Say("I wait"),
+        mode="task",
+        tools=tools,
+    )
     both = answer(("p1", {"status": "ok"}), ("p2", "yes"))
     assert await ask(runner(boss(clerk)), "hi", both, run_config=AT_ONCE) == [
         "-| RUN",
@@ -357,7 +382,12 @@ async def test_long_running_tools():
 
 
 async def test_a_long_running_tool_of_the_root():
-    root = agent("root", Say(calls=[("p1", "ticket", {"q": "x"})]), Say("I wait"), tools=[LongRunningFunctionTool(ticket)])
+    root = agent(
+        "root",
+        Say(calls=[("p1", "ticket", {"q": "x"})]),
+        Say("I wait"),
+        tools=[LongRunningFunctionTool(ticket)],
+    )
     assert await ask(runner(root), "hi", answer(("p1", {"status": "ok"})), run_config=AT_ONCE) == [
         "-| RUN",
         "-| calls p1 ticket in m1",
@@ -379,7 +409,9 @@ async def test_a_long_running_tool_of_the_root():
 async def test_input_requested_by_a_tool():
     clerk = agent(
         "clerk",
-        Say(calls=[("p1", "adk_request_input", {"message": "Which?", "response_schema": {"type": "string"}})]),
+        Say(
+            calls=[("p1", "adk_request_input", {"message": "Which?", "response_schema": {"type": "string"}})]
+        ),
         Say(calls=[("f1", "finish_task", {"result": "r"})]),
         mode="task",
         tools=[request_input],
@@ -411,7 +443,9 @@ async def how_many(ctx, node_input):
 
 
 async def test_input_requested_by_a_node():
-    graph = Workflow(name="wf", edges=[(START, node(how_many, rerun_on_resume=True), agent("a", Say("A says")))])
+    graph = Workflow(
+        name="wf", edges=[(START, node(how_many, rerun_on_resume=True), agent("a", Say("A says")))]
+    )
     assert await ask(runner(graph), "hi", answer(("q1", 3)), run_config=AT_ONCE) == [
         "-| RUN",
         '-| RUN ASKS - input_required q1 \'How many?\' {"type": "integer"}',
@@ -427,7 +461,10 @@ async def test_input_requested_by_a_node():
 
 async def test_a_branch_that_waits_beside_one_that_does_not():
     asking = node(how_many, rerun_on_resume=True)
-    graph = Workflow(name="wf", edges=[(START, (asking, agent("a", Say("A says"))), JoinNode(name="j"), agent("c", Say("C says")))])
+    graph = Workflow(
+        name="wf",
+        edges=[(START, (asking, agent("a", Say("A says"))), JoinNode(name="j"), agent("c", Say("C says")))],
+    )
     assert await ask(runner(graph), "hi", answer(("q1", 3)), run_config=AT_ONCE) == [
         "-| RUN",
         "-| + e1:wf@1/a@1 a (single_turn) by no call",
@@ -447,7 +484,12 @@ async def test_a_branch_that_waits_beside_one_that_does_not():
 
 
 async def test_a_confirmation_in_a_sequence():
-    first = agent("a", Say(calls=[("p1", "pay", {"amount": 5})]), Say("a done"), tools=[FunctionTool(pay, require_confirmation=True)])
+    first = agent(
+        "a",
+        Say(calls=[("p1", "pay", {"amount": 5})]),
+        Say("a done"),
+        tools=[FunctionTool(pay, require_confirmation=True)],
+    )
     seq = SequentialAgent(name="seq", sub_agents=[first, agent("b", Say("B says"))])
     app = App(name="team", root_agent=seq, resumability_config=ResumabilityConfig(is_resumable=True))
     assert await ask(runner(app), "hi", yes, run_config=AT_ONCE) == [
@@ -515,6 +557,7 @@ async def test_words_while_a_confirmation_is_pending():
 
 async def test_a_new_process(tmp_path):
     """Every id comes from the stored session alone."""
+
     def process():
         target = runner(boss(payer("task")), session_service=SqliteSessionService(str(tmp_path / "s.db")))
         return attribute(target, clock=None, run_config=AT_ONCE)
@@ -546,7 +589,9 @@ async def test_a_new_process(tmp_path):
 
 async def test_a_question_answered_in_a_new_process(tmp_path):
     def process():
-        booker = agent("booker", Say("Which city?"), Say(calls=[("f1", "finish_task", {"result": "ok"})]), mode="task")
+        booker = agent(
+            "booker", Say("Which city?"), Say(calls=[("f1", "finish_task", {"result": "ok"})]), mode="task"
+        )
         target = runner(boss(booker), session_service=SqliteSessionService(str(tmp_path / "s.db")))
         return attribute(target, clock=None)
 
@@ -580,8 +625,14 @@ async def test_a_chat_agent_goes_on_in_a_new_process(tmp_path):
     def process():
         first = agent("first", Say(calls=[("t2", "transfer_to_agent", {"agent_name": "second"})]))
         second = agent("second", Say("second here"))
-        root = agent("root", Say(calls=[("t1", "transfer_to_agent", {"agent_name": "first"})]), sub_agents=[first, second])
-        return attribute(runner(root, session_service=SqliteSessionService(str(tmp_path / "s.db"))), clock=None)
+        root = agent(
+            "root",
+            Say(calls=[("t1", "transfer_to_agent", {"agent_name": "first"})]),
+            sub_agents=[first, second],
+        )
+        return attribute(
+            runner(root, session_service=SqliteSessionService(str(tmp_path / "s.db"))), clock=None
+        )
 
     events = []
     for text in ("hi", "more"):
@@ -654,7 +705,7 @@ async def test_what_nothing_waits_for_is_refused_before_the_app_is_called():
     first = await collect(attribute(target, run_config=AT_ONCE).run(user("hi")))
     (id_,) = open_interrupts(first)
     agent_ = attribute(target, run_config=AT_ONCE)
-    with pytest.raises(ResumeError, match="'nothing'.*unknown or already answered; open are"):
+    with pytest.raises(ResumeError, match=r"'nothing'.*unknown or already answered; open are"):
         await collect(agent_.run(answer(("nothing", 1))))
     with pytest.raises(ResumeError, match="twice"):
         await collect(agent_.run(answer((id_, True), (id_, False))))

@@ -57,7 +57,12 @@ async def test_parallel():
 
 
 async def test_loop_each_iteration_is_an_invocation():
-    loop = LoopAgent(name="loop", description="l", max_iterations=2, sub_agents=[agent("a", Say("A says")), agent("b", Say("B says"))])
+    loop = LoopAgent(
+        name="loop",
+        description="l",
+        max_iterations=2,
+        sub_agents=[agent("a", Say("A says")), agent("b", Say("B says"))],
+    )
     root = agent("root", Say(calls=[("t1", "transfer_to_agent", {"agent_name": "loop"})]), sub_agents=[loop])
     assert await run(runner(root), "hi", run_config=AT_ONCE) == [
         "-| RUN",
@@ -201,7 +206,18 @@ async def test_a_custom_agent_in_a_sequence():
 
 
 async def test_graph_with_functions_fan_out_and_join():
-    graph = Workflow(name="wf", edges=[(START, step, (agent("a", Say("A says")), agent("b", Say("B says"))), JoinNode(name="j"), agent("c", Say("C says")))])
+    graph = Workflow(
+        name="wf",
+        edges=[
+            (
+                START,
+                step,
+                (agent("a", Say("A says")), agent("b", Say("B says"))),
+                JoinNode(name="j"),
+                agent("c", Say("C says")),
+            )
+        ],
+    )
     seen = await run(runner(graph), "hi", run_config=AT_ONCE)
     if can("node_path"):
         assert seen == [
@@ -355,7 +371,12 @@ class Ask(BaseModel):
 
 
 async def test_a_graph_as_a_tool_twice_at_once():
-    graph = Workflow(name="wf", description="works", input_schema=Ask, edges=[(START, agent("a", Say("A says")), agent("b", Say("B says")))])
+    graph = Workflow(
+        name="wf",
+        description="works",
+        input_schema=Ask,
+        edges=[(START, agent("a", Say("A says")), agent("b", Say("B says")))],
+    )
     calls = [("c1", "wf", {"request": "go"}), ("c2", "wf", {"request": "go"})]
     root = agent("root", Say(calls=calls), Say("done"), tools=[graph])
     seen = await run(runner(root), "hi", run_config=AT_ONCE)
@@ -435,7 +456,9 @@ async def test_a_graph_as_a_tool_twice_at_once():
 
 
 def booker():
-    return agent("booker", Say("which city?"), Say(calls=[("f1", "finish_task", {"result": "booked"})]), mode="task")
+    return agent(
+        "booker", Say("which city?"), Say(calls=[("f1", "finish_task", {"result": "booked"})]), mode="task"
+    )
 
 
 async def test_a_task_as_a_node_goes_on_to_the_next():
@@ -488,7 +511,13 @@ async def test_the_same_task_under_an_llm_agent_returns():
 
 async def test_delegation_from_a_node():
     helper = agent("helper", Say("helped"), mode="single_turn")
-    boss = agent("boss", Say(calls=[("c1", "helper", {"request": "x"})]), Say("boss done"), mode="single_turn", sub_agents=[helper])
+    boss = agent(
+        "boss",
+        Say(calls=[("c1", "helper", {"request": "x"})]),
+        Say("boss done"),
+        mode="single_turn",
+        sub_agents=[helper],
+    )
     graph = Workflow(name="wf", edges=[(START, boss)])
     seen = await run(runner(graph), "hi", run_config=AT_ONCE)
     if can("shared_actions"):
@@ -530,7 +559,12 @@ async def test_delegation_from_a_node():
 
 async def test_what_a_sequential_root_cannot_run_is_told_as_it_is():
     """ADK cannot run a single_turn agent under such a root: it begins, fails, and its call gets the error."""
-    boss = agent("boss", Say(calls=[("c1", "helper", {"request": "x"})]), Say("boss done"), sub_agents=[agent("helper", Say("helped"), mode="single_turn")])
+    boss = agent(
+        "boss",
+        Say(calls=[("c1", "helper", {"request": "x"})]),
+        Say("boss done"),
+        sub_agents=[agent("helper", Say("helped"), mode="single_turn")],
+    )
     root = SequentialAgent(name="seq", sub_agents=[boss, agent("z", Say("Z says"))])
     assert await run(runner(root), "hi", run_config=AT_ONCE) == [
         "-| RUN",

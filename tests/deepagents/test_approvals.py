@@ -8,6 +8,7 @@ import sys
 import elsewhere
 import pytest
 from byline.errors import ResumeError
+from byline_deepagents import _compat
 from byline_langgraph.scripted import Say
 from deepkit import Play, deep, fork, sub, task
 from elsewhere import guarded, nested, send
@@ -418,6 +419,16 @@ def test_an_answer_without_a_checkpointer_is_refused_before_anything_runs():
         "resume needs a checkpointer, and this agent has none: what subagent 'alpha#1' asked cannot be continued; "
         "create_deep_agent(..., checkpointer=...) keeps it, for the subagents too"
     )
+
+
+def test_the_isolated_mode_spelled_out():
+    """On the wire it is `isolated`, whatever the version calls it; a spelling of another version is refused."""
+    known, other = ("isolated", "handoff") if _compat.has("mode isolated") else ("handoff", "isolated")
+    calls = [task("call_A", "alpha")]
+    team = deep(Say("go", calls=calls), "done", subagents=[sub("alpha", "alpha answers", mode=known)])
+    assert Play(team).run().lines[4] == "alpha#1 opens as isolated for main, call call_A in m1, 'do it'"
+    with pytest.raises(ValueError, match=f"SubAgent 'alpha' has invalid mode '{other}'"):
+        deep("done", subagents=[sub("alpha", "x", mode=other)])
 
 
 def test_a_mode_that_there_is_not_is_refused_by_deepagents():

@@ -103,6 +103,15 @@ def test_a_subagent_added_after_the_grant_was_made_is_refused():
     assert main.requests == []
 
 
+def test_with_grants_required_every_type_behind_task_has_one_of_its_own():
+    graph = deep(Say(calls=[task("c1", "writer")]), "done", subagents=[sub("writer", "written")])
+    agent = attributed(graph, grants=Grants(SECRET, EVERYTHING), nested="require")
+    permit = permitted(agent)
+    assert sorted(permit.nested) == ["general-purpose", "writer"]
+    assert "write_file" in agent.uses().inside["writer"].named("tool")
+    assert results(play(agent, permit)) == {"c1": "written"}
+
+
 # --------------------------------------------------------------------------------------------------------- artifacts
 
 

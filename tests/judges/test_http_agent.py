@@ -4,16 +4,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from byline.ledger import Ledger
 from byline.validator import Validator
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
-
 from serving_kit import served
 
 CLIENT = os.environ.get("BYLINE_AGUI_CLIENT", "")

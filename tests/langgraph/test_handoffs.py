@@ -2,10 +2,11 @@
 
 import pytest
 from byline_langgraph.scripted import Say
-from kit import Play, agent, model
+from kit import Play, agent, call, model
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
+from test_interrupts import confirm
 
 # langgraph-supervisor builds its supervisor with a function that LangGraph calls outdated.
 pytestmark = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
@@ -79,6 +80,73 @@ def test_a_supervisor_of_supervisors():
         "research#1 says m4: 'research done'",
         "research#1 returns 'research done'",
         "main says m5: 'top done'",
+        "end",
+    ]
+
+
+CONFIRMED = [
+    "alpha#1 hears call_alpha: 'confirmed: yes'",
+    "alpha#1 says m3: 'alpha knows'",
+    "alpha#1 returns 'alpha knows'",
+]
+
+
+def confirmer():
+    asks = Say("alpha asks", calls=[call("call_alpha", "confirm", "sure")])
+    return agent("alpha", "", asks, "alpha knows", tools=[confirm])
+
+
+def test_an_agent_asks_after_a_supervisors_handoff():
+    graph = supervisor([confirmer()], Say("super asks", calls=[to("call_A", "alpha")]), "", "", "super done")
+    play = Play(graph.compile(checkpointer=InMemorySaver()))
+    assert play.run().lines == [
+        "start",
+        "main says m1: 'super asks'",
+        "main calls call_A in m1: transfer_to_alpha {}",
+        "main hears call_A: 'Successfully transferred to alpha'",
+        "alpha#1 opens as handoff and back for main, call call_A in m1",
+        "alpha#1 says m2: 'alpha asks'",
+        'alpha#1 calls call_alpha in m2: confirm {"q": "sure"}',
+        "alpha#1 suspends i1",
+        "waits [i1 alpha#1 langgraph:interrupt 'sure?' on call_alpha]",
+    ]
+    assert play.resume({"i1": "yes"}).lines == [
+        "start",
+        "alpha#1 opens as handoff and back for main, call call_A in None",
+        *CONFIRMED,
+        "main says m4: 'super done'",
+        "end",
+    ]
+
+
+def test_an_agent_asks_after_a_swarms_handoff():
+    """The call was another agent's, of another run: there is none to name in this one."""
+    beta = agent(
+        "beta",
+        Say("beta passes on", calls=[to("call_A", "alpha")]),
+        tools=[create_handoff_tool(agent_name="alpha")],
+    )
+    graph = create_swarm([confirmer(), beta], default_active_agent="beta")
+    play = Play(graph.compile(checkpointer=InMemorySaver()))
+    assert play.run().lines == [
+        "start",
+        "beta#1 opens as subgraph for main",
+        "beta#1 says m1: 'beta passes on'",
+        "beta#1 calls call_A in m1: transfer_to_alpha {}",
+        "beta#1 hears call_A: 'Successfully transferred to alpha'",
+        "beta#1 returns None",
+        'main state {"active_agent": "alpha"}',
+        "alpha#1 opens as handoff for main, call call_A in m1",
+        "alpha#1 says m2: 'alpha asks'",
+        'alpha#1 calls call_alpha in m2: confirm {"q": "sure"}',
+        "alpha#1 suspends i1",
+        "waits [i1 alpha#1 langgraph:interrupt 'sure?' on call_alpha]",
+    ]
+    assert play.resume({"i1": "yes"}).lines == [
+        "start",
+        'main state {"active_agent": "alpha"}',
+        "alpha#1 opens as handoff for main",
+        *CONFIRMED,
         "end",
     ]
 

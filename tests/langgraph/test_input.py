@@ -101,6 +101,8 @@ def test_without_a_checkpointer_the_client_holds_the_conversation():
     play.run(
         messages=[
             {"id": "s1", "role": "system", "content": "be kind"},
+            {"id": "s2", "role": "developer", "content": "be brief"},
+            {"id": "s3", "role": "reasoning", "content": "a thought"},
             {"id": "u1", "role": "user", "content": "one"},
             {
                 "id": "a1",
@@ -134,6 +136,7 @@ def test_without_a_checkpointer_the_client_holds_the_conversation():
     )
     assert llm.requests[0].messages == [
         SystemMessage("be kind", id="s1"),
+        SystemMessage("be brief", id="s2"),
         HumanMessage("one", id="u1"),
         AIMessage(
             "",

@@ -13,6 +13,7 @@ from langchain.agents import create_agent
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
@@ -306,3 +307,21 @@ def test_the_graphs_own_objects_are_not_shared_with_the_stream():
     notes[0]["a"] = 2
     assert trace.lines == ["start", 'main state {"notes": [{"a": 1}]}', "end"]
     assert trace.run.result["messages"] == [HumanMessage("go", id="u1")]
+
+
+def test_a_run_inside_a_run_of_another_agent():
+    """The inner one is a run of its own; the outer one sees the same graph as a subagent."""
+    inner = Play(agent("alpha", "alpha answers"), thread="inner")
+    traces = []
+
+    @tool
+    async def ask_alpha(q: str) -> str:
+        """Ask."""
+        traces.append(await inner.arun(q))
+        return said(traces[0].run.result)
+
+    outer = agent(
+        "boss", Say("boss asks", calls=[call("call_A", "ask_alpha", "qa")]), "boss done", tools=[ask_alpha]
+    )
+    assert Play(outer).run().lines == ONE
+    assert traces[0].lines == ["start", "main says m1: 'alpha answers'", "end"]

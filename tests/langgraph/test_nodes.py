@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send
+from test_interrupts import confirmer
 
 
 def chain(**nodes):
@@ -259,5 +260,40 @@ def test_a_subgraph_that_passes_the_conversation_on_says_it_once():
         "alpha#1 opens as subgraph for main",
         "alpha#1 says m1: 'alpha answers'",
         "alpha#1 returns 'alpha answers'",
+        "end",
+    ]
+
+
+def test_a_task_of_the_functional_api_asks():
+    alpha = confirmer("alpha")
+
+    @task
+    async def first(q: str) -> str:
+        return "first"
+
+    @task
+    async def ask_alpha(q: str) -> str:
+        return said(await alpha.ainvoke(human(q)))
+
+    @entrypoint(checkpointer=InMemorySaver())
+    async def flow(given: dict) -> dict:
+        return {"both": f"{await first('')} + {await ask_alpha('qa')}"}
+
+    play = Play(flow)
+    assert play.run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'alpha asks'",
+        'alpha#1 calls call_alpha in m1: confirm {"q": "sure"}',
+        "alpha#1 suspends i1",
+        "waits [i1 alpha#1 langgraph:interrupt 'sure?' on call_alpha]",
+    ]
+    assert play.resume({"i1": "yes"}).lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 hears call_alpha: 'confirmed: yes'",
+        "alpha#1 says m2: 'alpha knows'",
+        "alpha#1 returns 'alpha knows'",
+        'main state {"both": "first + alpha knows"}',
         "end",
     ]

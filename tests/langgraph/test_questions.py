@@ -53,7 +53,22 @@ def test_the_same_agent_twice_asks_twice():
             "suspends i2",
         ],
     }
-    assert play.resume({"i2": "second"}).lanes == {
+    # Whose `call_alpha` has which public id, only the client's history can tell the next run.
+    history = [
+        {
+            "id": play.names.native(message),
+            "role": "assistant",
+            "subagentRunId": play.names.native(owner),
+            "toolCalls": [
+                {"id": id_, "type": "function", "function": {"name": "confirm", "arguments": '{"q": "sure"}'}}
+            ],
+        }
+        for message, owner, id_ in (
+            ("m2", "alpha#1", "call_alpha"),
+            ("m3", "alpha#2", "call_alpha@" + play.names.native("alpha#2")),
+        )
+    ]
+    assert play.resume({"i2": "second"}, messages=history).lanes == {
         "run": ["start", "waits [i1 alpha#1 langgraph:interrupt 'sure?' on call_alpha]"],
         "main": ["hears call_B: 'alpha knows'"],
         "alpha#1": ["opens as tool for main, call call_A in None", "suspends i1"],

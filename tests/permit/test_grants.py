@@ -3,13 +3,14 @@
 import asyncio
 import base64
 import json
+import sys
 import threading
 import time
 from dataclasses import replace
 
 import jwt
 import pytest
-from byline.errors import StoreError
+from byline.errors import InputError, StoreError
 from byline.grants import (
     CODES,
     FORGET_AFTER,
@@ -38,6 +39,7 @@ from byline.grants import (
     StoreUnavailableError,
     TableDecider,
     UserMismatchError,
+    peek,
 )
 from byline.hooks import Plugins, hookimpl
 from hypothesis import given
@@ -471,13 +473,13 @@ def test_a_fault_in_a_hook_refuses():
 
 
 def test_nobody_to_ask_is_said():
-    with pytest.raises(ValueError, match="needs a decider"):
+    with pytest.raises(InputError, match="needs a decider"):
         issue(grants(None))
 
 
 @pytest.mark.parametrize("row", [("ann", "hammer", "x"), ("ann", "tool")])
 def test_a_table_of_unknown_kinds_is_refused(row):
-    with pytest.raises(ValueError, match="no row"):
+    with pytest.raises(InputError, match="no row"):
         TableDecider([row])
 
 
@@ -583,7 +585,7 @@ def test_no_token_with_a_character_changed_is_a_grant_of_more(at, character):
 
 def test_a_grant_too_large_for_a_token_is_refused_with_the_cure():
     many = frozenset(Resource("tool", f"tool-{i:05}") for i in range(5_000))
-    with pytest.raises(ValueError, match="fewer tools"):
+    with pytest.raises(InputError, match="fewer tools"):
         issue(grants(), replace(ATTEMPT, resources=many))
 
 
@@ -616,7 +618,7 @@ def test_a_key_pair_lets_the_runtime_check_what_it_cannot_make():
     runtime = Grants(Key("pair", private.public_key(), "EdDSA"), EVERYTHING, clock=Clock())
     token = issue(service)
     assert runtime.admit(token, ATTEMPT).user == "ann"
-    with pytest.raises(ValueError, match="cannot seal"):
+    with pytest.raises(InputError, match="cannot seal"):
         issue(runtime)
     assert refused(runtime, forged(kid="pair")).code == "bad_signature", (
         "a shared secret is not this key's algorithm"
@@ -640,7 +642,7 @@ def test_the_bytes_of_one_secret_are_a_key_ring():
     ],
 )
 def test_keys_that_cannot_be_used_are_refused(make, why):
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(InputError, match=why):
         make()
 
 
@@ -743,3 +745,10 @@ def test_explain_names_every_check_and_spends_nothing():
     assert [check.what for check in service.explain("x", ALL_WRONG)] == ["signature"]
     assert [check.what for check in service.explain(token)] == ["signature", "time"]
     assert service.admit(token, ATTEMPT)
+
+
+def test_a_missing_extra_names_the_pip_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    for use in (lambda: Grants(SECRET), lambda: peek("a.b.c")):
+        with pytest.raises(InputError, match=r"pip install 'byline\[grants\]'"):
+            use()

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from byline._tags import TAGS, Tagged, Tags
+from byline.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -184,7 +185,7 @@ def test_the_tags_are_an_option():
     assert bodies("<card>x</card>", Tags("card")) == ["x"]
     assert bodies("<card>x</card>", Tags([])) == []
     for bad in ("", "<artifact>", ":::", "a b", "1st"):
-        with pytest.raises(ValueError, match="is no tag"):
+        with pytest.raises(InputError, match="is no tag"):
             Tags([bad])
 
 

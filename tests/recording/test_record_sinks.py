@@ -241,3 +241,21 @@ def test_an_interpreter_that_ends_inside_a_recording_closes_it(tmp_path: Path):
     """)
     subprocess.run([sys.executable, "-c", script], check=True)
     assert told(events(path))[-1] == "- RUN_FINISHED success"
+
+
+def test_runs_that_wait_for_their_turn_cost_no_time():
+    """A buffer full of events that cannot be written yet is waited for, not turned over."""
+    taken: list[Any] = []
+    tape = Tape(outlet(taken.append, redact=None, append=True), buffer=3, patience=0.1)
+    tape.put("one", STARTED)
+    for _ in range(5):
+        tape.put("two", STARTED)
+    time.sleep(0.2)
+    began = time.process_time()
+    time.sleep(0.6)
+    assert time.process_time() - began < 0.3
+    tape.put("one", FINISHED)
+    tape.put("two", FINISHED)
+    tape.close()
+    assert [event.type.value for event in taken[:2]] == ["RUN_STARTED", "RUN_FINISHED"]
+    assert taken[-1].type.value == "RUN_FINISHED"

@@ -124,17 +124,18 @@ def test_other_addresses():
         assert http.get("/agent/health").json() == {"status": "ok", "runs": 0, "protocolVersion": "1.0"}
         assert http.get("/agent/capabilities").json() == {
             "transport": {"streaming": True, "resumable": True},
-            "multiAgent": {"supported": True, "delegation": True, "subagents": []},
+            "multiAgent": {
+                "supported": True,
+                "delegation": True,
+                "subagents": [{"name": "alpha"}, {"name": "beta"}],
+            },
         }
         assert http.post("/agent", json=asked("t")).status_code == 200
-        assert http.get("/agent/capabilities").json()["multiAgent"]["subagents"] == [
-            {"name": "alpha"},
-            {"name": "beta"},
-        ]
         for method, path, status in (
             ("GET", "/agent", 405),
             ("GET", "/nothing", 404),
-            ("GET", "/agent/threads/t", 404),
+            ("GET", "/agent/threads/nobody", 404),
+            ("GET", "/agent/threads/t/r", 404),
             ("GET", "/agent/threads/t/runs/none", 404),
             ("DELETE", "/agent/threads/t/runs/none", 404),
         ):
@@ -411,3 +412,31 @@ def test_two_hundred_clients_at_once():
         assert stream.text("alpha") == "alpha: sub says hello"
         assert stream.text("beta") == "beta: sub says hello"
         assert stream.faults() == []
+
+
+def test_subagents_that_cannot_be_seen_beforehand_are_known_once_they_ran():
+    from langchain_core.runnables import RunnableLambda
+    from langgraph.graph import END, START, MessagesState, StateGraph
+
+    class Holder:
+        """Out of sight of whoever reads the graph."""
+
+        def __init__(self) -> None:
+            self.agent = team()
+
+    holders = [Holder()]
+
+    async def node(state: MessagesState) -> dict[str, Any]:
+        out = await holders[0].agent.ainvoke(state, {"configurable": {"thread_id": "x"}})
+        return {"messages": out["messages"][-1:]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("node", RunnableLambda(node))
+    builder.add_edge(START, "node")
+    builder.add_edge("node", END)
+    with served(builder.compile()) as server, httpx.Client(base_url=server.url, trust_env=False) as http:
+        before = http.get("/capabilities").json()["multiAgent"]["subagents"]
+        assert http.post("/", json=asked("t")).status_code == 200
+        after = [one["name"] for one in http.get("/capabilities").json()["multiAgent"]["subagents"]]
+    assert before == []
+    assert after == ["alpha", "beta", "main"]

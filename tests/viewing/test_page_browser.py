@@ -170,6 +170,21 @@ def test_findings_are_marked_and_reached(browser: Any, tmp_path: Path):
     assert console(browser) == []
 
 
+def test_what_nobody_ended_is_drawn_to_the_end(browser: Any, tmp_path: Path):
+    path = tmp_path / "open.html"
+    path.write_text(page(records(big(invocations=2, messages=2)[:14]), title="open"), encoding="utf-8")
+    browser.get(path.as_uri())
+    status = "return [...document.querySelectorAll('.lane .status')].map(n => n.textContent)"
+    assert browser.execute_script(status) == ["? abandoned"] * 3
+    text = browser.execute_script("return document.querySelector('table').textContent")
+    assert "? abandoned" in text
+    assert "91 ms" in text
+    widths = "return [...document.querySelectorAll('.bar')].map(n => n.style.left + ' ' + n.style.width)"
+    assert browser.execute_script(widths)[0] == "0% 100%"
+    assert "NaN" not in browser.execute_script("return document.body.textContent")
+    assert console(browser) == []
+
+
 def test_nothing_of_the_stream_is_executed(browser: Any, tmp_path: Path):
     evil = "<img src=x onerror=\"document.title='pwned'\"></script><script>document.title='pwned'</script>"
     wire = json.dumps(big(invocations=3, messages=2)).replace("agent 1", json.dumps(evil)[1:-1])

@@ -87,6 +87,12 @@ class Invocation:
     model: str | None = None
     """The model it asked last."""
 
+    @property
+    def mode(self) -> str | None:
+        """The mode of its agent; `None` for one that has no modes."""
+        mode: str | None = getattr(self.agent, "mode", None)
+        return mode
+
     def up(self) -> "Iterator[Invocation]":
         """Yield itself, its parent, and so on."""
         one: Invocation | None = self

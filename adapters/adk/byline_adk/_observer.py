@@ -1,17 +1,17 @@
 """The plugin that sees: at the front of a runner's plugins, it never raises and never returns anything."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from byline import signals as s
 from byline.agent import Observer as EventObserver
-from byline.agent import Sink, milliseconds
+from byline.agent import RunEnd, Sink, milliseconds
 from byline.attributor import Attributor
 from byline.channel import Channel
-from byline.events import BaseEvent
+from byline.events import Message
 from byline.hooks import Plugins
 from byline.visibility import Lens
 from google.adk.plugins.base_plugin import BasePlugin
@@ -20,7 +20,10 @@ from ._compat import can, check
 from ._identity import SPAWN, Book
 from ._watch import Watch
 
-__all__ = ["WATCH", "BylinePlugin", "Observer", "observe"]
+if TYPE_CHECKING:
+    from byline.events import BaseEvent
+
+__all__ = ["WATCH", "BylinePlugin", "Follower", "Observer", "observe"]
 
 WATCH: Final[ContextVar[Watch | None]] = ContextVar("byline_adk_watch", default=None)
 """The run that is observed in this context; an AgentTool's inner runner runs in the context of its caller."""
@@ -102,56 +105,42 @@ def observe(runner: Any) -> None:
     plugins.insert(0, ours or Observer())
 
 
-class BylinePlugin(Observer):
-    """Observes the runs of an app whose `run_async` loop the user keeps: `App(plugins=[BylinePlugin(sink)])`.
+class Follower(Observer):
+    """Follows the runs of an app whose `run_async` loop is not ours: a run is over when ADK says so.
 
-    `sink` is called with every event of every run: `list.append`, a ledger's `feed`, a recorder.  Put it first:
-    what an earlier plugin replaces is not seen.  A run is over for it when ADK says so; a run whose consumer was
-    cancelled ends, as cancelled, when the next begins.
+    A run whose consumer was cancelled ends, as cancelled, when the next one begins in its context.
     """
 
-    def __init__(
-        self,
-        sink: EventObserver,
-        *,
-        name: str = "byline",
-        clock: Callable[[], int] | None = milliseconds,
-    ) -> None:
-        check()
-        super().__init__(name)
-        self._sink: Final = sink
-        self._clock: Final = clock
-        self._plugins: Final = Plugins()
+    def open_sink(self, thread_id: str, history: Sequence[Message]) -> Sink:
+        """Return where a new run is reported."""
+        raise NotImplementedError
+
+    def close_sink(self, sink: Sink, end: RunEnd) -> None:
+        """End the run of `sink`."""
+        sink.report(end)
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
         """Begin a stream, unless this is an AgentTool's own runner."""
         if WATCH.get() is not None and SPAWN.get() is not None:
             return
+        self._finish(lambda _watch: s.RunCancelled("the run was given up"))
         if invocation_context.live_request_queue is not None:
             _log.warning("run_live is not observed: byline attributes run_async only")
-            WATCH.set(None)
             return
         try:
-            self._finish(lambda _watch: s.RunCancelled("the run was given up"))
             WATCH.set(self._begin(invocation_context))
         except Exception:
-            WATCH.set(None)
             _log.error("byline failed at the start of a run; the app is not affected", exc_info=True)
 
     def _begin(self, context: Any) -> Watch:
         session = context.session
-        channel: Channel[BaseEvent] = Channel()
-        channel.abandon()  # nobody reads: events go to the sink alone
-        attributor = Attributor(session.id, str(uuid4()), clock=self._clock)
-        sink = Sink(attributor, channel, Lens(lambda _event: "attributed"), [self._sink], self._plugins)
-        sink.start()
-        book = Book(context.agent.root_agent if hasattr(context.agent, "root_agent") else context.agent)
+        book = Book(getattr(context.agent, "root_agent", context.agent))
         past = list(session.events)
         answers = []
         if past and past[-1].author == "user":
             answers = past.pop().get_function_responses()
         book.replay(past)
-        watch = Watch(sink, book, state=session.state)
+        watch = Watch(self.open_sink(session.id, book.history()), book, state=session.state)
         for answer in answers:
             watch.answer(answer.id, answer.response)
         return watch
@@ -177,9 +166,42 @@ class BylinePlugin(Observer):
         if watch is not None and not watch.is_inside(invocation_context.invocation_id):
             self._finish(lambda watch: watch.crash(error))
 
-    def _finish(self, how: Callable[[Watch], s.Signal]) -> None:
+    def _finish(self, how: Callable[[Watch], RunEnd]) -> None:
         watch = WATCH.get()
         if watch is None:
             return
         WATCH.set(None)
-        watch.sink.report(how(watch))
+        try:
+            self.close_sink(watch.sink, how(watch))
+        except Exception as fault:
+            watch.sink.fault("the end of a run", fault)
+
+
+class BylinePlugin(Follower):
+    """Observes the runs of an app by hand: `App(plugins=[BylinePlugin(sink)])`.
+
+    `sink` is called with every event of every run: `list.append`, a ledger's `feed`, a recorder.  Put it first:
+    what an earlier plugin replaces is not seen.
+    """
+
+    def __init__(
+        self,
+        sink: EventObserver,
+        *,
+        name: str = "byline",
+        clock: Callable[[], int] | None = milliseconds,
+    ) -> None:
+        check()
+        super().__init__(name)
+        self._sink: Final = sink
+        self._clock: Final = clock
+        self._plugins: Final = Plugins()
+
+    def open_sink(self, thread_id: str, history: Sequence[Message]) -> Sink:
+        """Return a sink that nobody reads along: events go to the observer alone."""
+        channel: Channel[BaseEvent] = Channel()
+        channel.abandon()
+        attributor = Attributor(thread_id, str(uuid4()), history=history, clock=self._clock)
+        sink = Sink(attributor, channel, Lens(lambda _event: "attributed"), [self._sink], self._plugins)
+        sink.start()
+        return sink

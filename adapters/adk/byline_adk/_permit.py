@@ -40,37 +40,46 @@ _DEPTH: Final = 8
 
 
 def inventory(runner: Runner) -> Inventory:
-    """Return what a run uses: the root agent's model and tools, its direct subagents, and the app's plugins."""
-    root = runner.agent
+    """Return what a run uses: the root agent's model and tools, its direct subagents, and the app's plugins.
+
+    What a subagent uses inside stands in `inside`.
+    """
+    seen = _look(runner.agent, ())
+    plugins = {
+        Resource("middleware", plugin.name)
+        for plugin in runner.plugin_manager.plugins
+        if not isinstance(plugin, Observer | ClientTools | Gate) and not plugin.name.startswith("byline_")
+    }
+    return Inventory(seen.resources | plugins, seen.opaque, seen.inside)
+
+
+def _look(root: Any, above: tuple[int, ...]) -> Inventory:
     resources: set[Resource] = set()
     opaque: list[Opaque] = []
-    for plugin in runner.plugin_manager.plugins:
-        if not isinstance(plugin, Observer | ClientTools | Gate) and not plugin.name.startswith("byline_"):
-            resources.add(Resource("middleware", plugin.name))
-    for agent in getattr(root, "sub_agents", None) or ():
-        resources.add(Resource("subagent", agent.name))
+    agents: dict[str, Any] = {agent.name: agent for agent in getattr(root, "sub_agents", None) or ()}
     for node in getattr(getattr(root, "graph", None), "nodes", None) or ():
         if (name := getattr(node, "name", None)) and not name.startswith("__"):
-            resources.add(Resource("subagent", name))
+            agents[name] = node
     if hasattr(root, "canonical_model"):
         resources.add(Resource("model", str(root.canonical_model.model)))
     for tool in getattr(root, "tools", None) or ():
-        _tool(tool, resources, opaque)
-    return Inventory(frozenset(resources), tuple(opaque))
+        agents |= _tool(tool, resources, opaque)
+    resources.update(Resource("subagent", str(name)) for name in agents)
+    line = (*above, id(root))
+    inside = {str(name): _look(one, line) for name, one in agents.items() if id(one) not in line}
+    return Inventory(frozenset(resources), tuple(opaque), inside)
 
 
-def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> None:
+def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
+    """Look at a tool; returns the agent it leads to, by its name."""
     name = str(getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__)
     if isinstance(tool, BaseToolset):
-        name = type(tool).__name__
-        opaque.append(Opaque(name, "what is in a toolset is known when it is asked"))
-        return
+        opaque.append(Opaque(type(tool).__name__, "what is in a toolset is known when it is asked"))
+        return {}
     if (agent := getattr(tool, "agent", None)) is not None:
-        resources.add(Resource("subagent", str(agent.name)))
-        return
+        return {str(agent.name): agent}
     resources.add(Resource("tool", name))
-    roots = [getattr(tool, "func", tool)] if isinstance(tool, BaseTool) else [tool]
-    found = list(_reach(roots))
+    found = list(_reach([getattr(tool, "func", tool)]))
     agents = sorted(
         {str(getattr(one, "name", None) or one.agent.name) for one in found if not isinstance(one, BaseLlm)}
     )
@@ -78,6 +87,7 @@ def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> None:
     if found:
         parts = [*(f"agent {agent!r}" for agent in agents), *(f"model {model!r}" for model in models)]
         opaque.append(Opaque(name, f"the tool holds {', '.join(parts)}"))
+    return {}
 
 
 def _reach(roots: Iterable[Any]) -> Iterable[Any]:

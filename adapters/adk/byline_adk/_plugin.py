@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any, Final
 from byline.hooks import Demo, Plugins, hookimpl
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from byline.agent import Adapter, Bound
+    from byline.recording import Observation
     from byline.testing import Host
 
-__all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_hosts"]
+__all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_hosts", "byline_observe"]
+
+_RUNNER: Final = ("google.adk.runners", "Runner")
 
 _TAKEN: Final = frozenset(
     {
-        ("google.adk.runners", "Runner"),
+        _RUNNER,
         ("google.adk.apps.app", "App"),
         ("google.adk.agents.base_agent", "BaseAgent"),
         ("google.adk.workflow._base_node", "BaseNode"),
@@ -54,6 +59,16 @@ class AdkAdapter:
 def byline_adapters() -> "Sequence[Adapter]":
     """Bring the ADK adapter."""
     return [AdkAdapter()]
+
+
+@hookimpl
+def byline_observe(observation: "Observation", target: Any) -> "AbstractContextManager[None] | None":
+    """Watch the runs of a `Runner`; ADK has no process-wide hook, so it has to be given."""
+    if not any((base.__module__, base.__name__) == _RUNNER for base in type(target).__mro__):
+        return None
+    from ._record import recording
+
+    return recording(observation, target)
 
 
 @hookimpl

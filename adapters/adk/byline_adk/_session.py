@@ -11,7 +11,7 @@ from byline.agent import Sink
 from byline.artifacts import Artifacts
 from byline.errors import InputError, ResumeError
 from byline.events import Message, RunAgentInput
-from byline.grants import Grant, Grants, Guard, Inventory, Permit
+from byline.grants import Grant, Grants, Guard, Inventory, Nested, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
 from google.adk.agents.base_agent import BaseAgent
@@ -81,13 +81,16 @@ class BoundRunner:
         grants: Grants | None = None,
         agent_id: str | None = None,
         allow: Iterable[str] = (),
+        nested: Nested = "trust",
         artifacts: Artifacts | None = None,
     ) -> None:
         self.runner: Final = runner
         self.plugins: Final = plugins
         self.user_id: Final = user_id
         self.run_config: Final = run_config
-        self.guard: Final = None if grants is None else Guard(grants, agent_id or runner.agent.name, allow)
+        self.guard: Final = (
+            None if grants is None else Guard(grants, agent_id or runner.agent.name, allow, nested)
+        )
         self.artifacts: Final = artifacts
 
     def uses(self) -> Inventory:
@@ -145,7 +148,7 @@ class AdkSession:
         self._state: dict[str, Any] = {}
         self._turns: list[Turn] = []
         self.permit: Permit | None = None
-        self._grant: Grant | None = None
+        self._grants: list[Grant] = []
 
     async def prepare(self) -> None:
         """Hold the run to its grant, read the session, and make ADK's messages of the input.
@@ -155,7 +158,7 @@ class AdkSession:
         runner = self._bound.runner
         guard = self._bound.guard
         if guard is not None:
-            self._grant = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
+            self._grants = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
         service = runner.session_service
         session = await service.get_session(app_name=runner.app_name, **self._where)
         if session is not None:
@@ -173,8 +176,9 @@ class AdkSession:
                 f"{runner.app_name!r}, so nothing waits for an answer: check whose it is"
             )
         self._turns = [self._native_turn()] if self.run_input is None else turns(self.run_input, self._book)
-        if guard is not None and self._grant is not None:
-            await asyncio.to_thread(guard.grants.spend, self._grant)  # last, but before anything is written
+        if guard is not None:
+            for grant in self._grants:
+                await asyncio.to_thread(guard.grants.spend, grant)  # last, but before anything is written
         if self.run_input is None:
             return
         changes = {
@@ -208,9 +212,9 @@ class AdkSession:
         runner = self._bound.runner
         known = self.run_input.state if self.run_input is not None else None
         observe(runner)
-        if self._grant is not None:
+        if self._grants:
             guard_runs(runner)
-        GRANT.set(self._grant)
+        GRANT.set(self._grants[0] if self._grants else None)
         CARRIER.set(self._carrier())
         if self.run_input is not None and self.run_input.tools:
             offer(runner)

@@ -13,12 +13,12 @@ from byline import signals as s
 from byline.agent import Sink
 from byline.attributor import INTERRUPT_LOST
 from byline.hooks import Invocation as Described
-from byline.plain import plain
 
 from . import _content as content
 from ._compat import can
 from ._contract import describe
 from ._identity import HERE, SPAWN, Book, Invocation, Kind, Spawn, ToolUse, depth_first, is_placeholder
+from ._voice import Voice, is_plumbing
 
 __all__ = ["STAMP", "Watch"]
 
@@ -28,17 +28,6 @@ STAMP: Final = "byline"
 _ABORTED: Final = "INVOCATION_ABORTED"
 _LOST: Final = "its question was swallowed by the caller, which went on without an answer"
 _HIDDEN_FAILURE: Final = "Error running sub-agent: "
-
-
-class _Said:
-    """What was streamed of one answer of one model."""
-
-    __slots__ = ("arguments", "text", "thought")
-
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.thought: list[str] = []
-        self.arguments: dict[str, content.StreamedArguments] = {}
 
 
 class Watch:
@@ -61,26 +50,21 @@ class Watch:
         self.result: Any = s.ABSENT
         self._say: Final[Callable[[s.Signal], None]] = sink.report
         self._frames: Final[dict[int, tuple[Any, Invocation]]] = {}
-        self._speakers: Final[dict[int, tuple[Any, Invocation]]] = {}
-        self._voices: Final[dict[Invocation, int]] = {}
-        self._stamped: Final[dict[str, Invocation]] = {}
+        self._speakers: Final[dict[int | str, tuple[Invocation, Any]]] = {}
+        self._marks: Final[dict[Invocation, int | str]] = {}
+        self._to_stamp: Final[set[Invocation]] = set()
         self._by_key: Final[dict[str, Invocation]] = {}
-        self._streams: Final[dict[str, _Said]] = {}
         self._spawns: Final[dict[ToolUse, Spawn]] = {}
         self._broken: Final[dict[ToolUse, tuple[str, str | None]]] = {}
         self._asked: Final[dict[str, tuple[Invocation, Any]]] = {}
         self._pending: Final[dict[str, Any]] = {}
-        self._forwarded: Final[dict[str, Any]] = {}
-        self._state: Final[dict[str, Any]] = plain(_kept(state))
-        self._state_known = False
         self._error: tuple[str, str | None] | None = None
         self._aborted = False
         self._outside: Final[set[Invocation]] = set()
         self._client_tools: Final = frozenset(client_tools)
         self._stamps: Final = not can("shared_actions")
-        if self._state and self._state != (plain(known) or {}):
-            self._state_known = True
-            self._say(s.StateIs(None, dict(self._state)))
+        self._voice: Final = Voice(sink.report)
+        self._voice.begin(state, known)
 
     # ---------------------------------------------------------------- callbacks
 
@@ -100,7 +84,7 @@ class Watch:
         if one is None or (task is not None and task.cancelling()):
             return
         one.left = True
-        if one.kind in (Kind.NODE, Kind.PART) and _mode(one) != "task" and not self._waits(one):
+        if one.kind in (Kind.NODE, Kind.PART) and one.mode != "task" and not self._waits(one):
             one.done = True
             self._settle(one)
 
@@ -121,26 +105,33 @@ class Watch:
             return
         one.speaking = True
         one.model = model
-        actions = ctx._event_actions  # noqa: SLF001 - the answer's events carry this very object
-        self._speakers.pop(self._voices.get(one, 0), None)
-        self._voices[one] = id(actions)
-        self._speakers[id(actions)] = (actions, one)
+        if self._stamps:
+            self._to_stamp.add(one)
+        else:
+            actions = ctx._event_actions  # noqa: SLF001 - the answer's events carry this very object
+            self._speaks(one, id(actions), actions)
 
     def stamp(self, ctx: Any, response: Any) -> None:
-        """Write on an answer whose it is, where its events do not share their actions."""
+        """Write on the first piece of an answer whose it is, where its events do not share their actions."""
         one = self._frame(ctx) or HERE.get()
-        if one is not None:
-            key = one.key or ""
-            self._by_key[key] = one
-            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: key}
+        if one in self._to_stamp:
+            self._to_stamp.remove(one)
+            self._by_key[one.key or ""] = one
+            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: one.key or ""}
 
     def unstamp(self, event: Any) -> None:
-        """Take the stamp off again before the event is stored."""
+        """Take the stamp off again before the event is stored; the rest of the answer has the event's id."""
         metadata = event.custom_metadata
         if metadata and STAMP in metadata:
             rest = {key: value for key, value in metadata.items() if key != STAMP}
-            self._stamped[event.id] = self._by_key[metadata[STAMP]]
+            self._speaks(self._by_key[metadata[STAMP]], event.id)
             event.custom_metadata = rest or None
+
+    def _speaks(self, one: Invocation, mark: int | str, held: Any = None) -> None:
+        """Remember by which mark the events of the model run that `one` began last are known."""
+        self._speakers.pop(self._marks.get(one, ""), None)
+        self._marks[one] = mark
+        self._speakers[mark] = (one, held)  # what is held keeps its id
 
     def begin_tool(self, tool: Any, ctx: Any) -> None:
         """Note that a call is at work: the agent that begins inside was spawned by it."""
@@ -199,7 +190,7 @@ class Watch:
         for one in use.owner.up():
             if one.kind is not Kind.ROOT:
                 self.book.resumed[one.name] = one
-        if show and not _is_plumbing(use.owner, use.name):
+        if show and not is_plumbing(use.owner, use.name):
             self._open(use.owner)
             self._say(s.Result(use.owner.key, use.id, content.result(response)))
 
@@ -214,10 +205,8 @@ class Watch:
 
     def _speaker(self, event: Any) -> Invocation | None:
         """Return whose model said it; `None` for what no model said."""
-        if self._stamps:
-            return self._stamped.get(event.id)
-        known = self._speakers.get(id(event.actions))
-        return None if known is None else known[1]
+        known = self._speakers.get(event.id if self._stamps else id(event.actions))
+        return None if known is None else known[0]
 
     def _owner(self, event: Any) -> Invocation:
         owner = self._speaker(event)
@@ -231,39 +220,12 @@ class Watch:
         said = event.content
         if not said or not said.parts:
             return
-        owner = self._owner(event)
-        key, run = owner.key, event.id
-        stream = self._streams.get(run)
-        if stream is None:
-            stream = self._streams[run] = _Said()
-        for part in said.parts:
-            text = part.text
-            if text:
-                if part.thought:
-                    stream.thought.append(text)
-                    self._say(s.Reasoning(key, run, text))
-                else:
-                    stream.text.append(text)
-                    self._say(s.Text(key, run, text))
-            elif part.function_call is not None:
-                self._call_fragment(owner, run, stream, part.function_call)
-
-    def _call_fragment(self, owner: Invocation, run: str, stream: _Said, call: Any) -> None:
-        # Only the first fragment has the name; one without an id belongs to the call that was named last.
-        id_ = call.id or next(reversed(stream.arguments), None)
-        if call.name and call.id and call.id not in stream.arguments and not _is_plumbing(owner, call.name):
-            stream.arguments[call.id] = content.StreamedArguments()
-            self._say(s.Call(owner.key, run, call.id, call.name))
-        arguments = stream.arguments.get(id_ or "")
-        if arguments is None or id_ is None:
-            return
-        for fragment in call.partial_args or ():
-            if text := arguments.feed(fragment):
-                self._say(s.Arguments(owner.key, run, id_, text))
+        known = self._speakers.get(event.id if self._stamps else id(event.actions))
+        owner = self._owner(event) if known is None or not known[0].opened else known[0]
+        self._voice.piece(owner, event.id, said.parts)
 
     def _whole(self, event: Any, *, stored: bool) -> None:
         speaker = self._speaker(event)
-        self._stamped.pop(event.id, None)
         failed = bool(event.error_code) and not event.content
         if event.error_code == _ABORTED:
             self._aborted = True
@@ -274,10 +236,11 @@ class Watch:
         if not owner.opened:
             self._open(owner, event)
         if event.content and event.content.parts and event.author != "user":
-            self._parts(owner, event, stored=stored)
+            self._note_calls(owner, event, stored=stored)
+            self._voice.answer(owner, event)
         for response in responses:
             self._response(owner, event, response)
-        self._around(owner, event)
+        self._voice.around(owner, event, inside=self.is_inside(event.invocation_id))
         owner.speaking = False
         if speaker is self.book.root:
             self._error = None
@@ -290,60 +253,15 @@ class Watch:
         if owner is not self.book.root and owner.kind is not Kind.ROOT:
             self._settle(owner)
 
-    def _parts(self, owner: Invocation, event: Any, *, stored: bool) -> None:
-        stream = self._streams.pop(event.id, None) or _Said()
-        key, run = owner.key, event.id
-        parts = event.content.parts
-        thought = "".join(part.text for part in parts if part.text and part.thought)
-        text = "".join(part.text for part in parts if part.text and not part.thought)
-        if stream.text and text != "".join(stream.text):
-            # Something between the model and here replaced the answer: then it is another message.
-            self._say(s.ModelOver(key, run))
-            run, stream = f"{run}#2", _Said()
-        for part in parts:
-            if part.text and part.thought:
-                if thought != "".join(stream.thought):
-                    self._say(s.Reasoning(key, run, part.text))
-            elif part.text:
-                if text != "".join(stream.text):
-                    self._say(s.Text(key, run, part.text))
-            elif part.function_call is not None:
-                self._call(owner, event, run, part.function_call, stream, stored=stored)
-            elif part.executable_code is not None or part.code_execution_result is not None:
-                self._code(owner, part)
-        self._say(s.ModelOver(key, run))
-
-    def _call(
-        self,
-        owner: Invocation,
-        event: Any,
-        run: str,
-        call: Any,
-        stream: _Said,
-        *,
-        stored: bool,
-    ) -> None:
-        long_running = event.long_running_tool_ids or ()
-        use = self.book.note_use(
-            owner, call, event.invocation_id, stored=stored, long_running=call.id in long_running
-        )
-        if not _is_plumbing(owner, use.name):
-            self._say(s.Call(owner.key, run, call.id, use.name))
-            arguments = stream.arguments.get(call.id)
-            rest = content.to_json(use.args) if arguments is None else arguments.rest(use.args)
-            self._say(s.Arguments(owner.key, run, call.id, rest))
-        if call.id in long_running and use.name in self._client_tools:
-            self._outside.add(owner)
-        elif call.id in long_running:
-            self._asked[call.id] = (owner, call)
-
-    def _code(self, owner: Invocation, part: Any) -> None:
-        kind, value = (
-            ("code", part.executable_code)
-            if part.executable_code is not None
-            else ("code_result", part.code_execution_result)
-        )
-        self._say(s.Custom(owner.key, f"adk.{kind}", value.model_dump(mode="json", exclude_none=True)))
+    def _note_calls(self, owner: Invocation, event: Any, *, stored: bool) -> None:
+        waiting = event.long_running_tool_ids or ()
+        for call in event.get_function_calls():
+            long_running = call.id in waiting
+            self.book.note_use(owner, call, event.invocation_id, stored=stored, long_running=long_running)
+            if long_running and call.name in self._client_tools:
+                self._outside.add(owner)
+            elif long_running:
+                self._asked[call.id] = (owner, call)
 
     # ------------------------------------------------------------------ answers
 
@@ -372,7 +290,7 @@ class Watch:
             if not self._aborted:  # else ADK answers in the place of who was cut off
                 self._returned(use, response.response, by_event=True)
             use.answered = True
-        if _is_plumbing(owner, name):
+        if is_plumbing(owner, name):
             return
         text = content.result(response.response)
         if name == "transfer_to_agent" and event.actions.transfer_to_agent:
@@ -397,37 +315,6 @@ class Watch:
 
     # ------------------------------------------------------------ what is around
 
-    def _around(self, owner: Invocation, event: Any) -> None:
-        """Report what an event carries beside its content."""
-        if event.usage_metadata is not None:
-            cost = content.usage(event.usage_metadata, event.model_version or owner.model)
-            if cost is not None:
-                self._say(s.Usage(owner.key, cost))
-        actions = event.actions
-        if actions.state_delta:
-            self._state_delta(owner, event)
-        for name, number in actions.artifact_delta.items():
-            value = {"filename": name, "version": number}
-            self._say(s.Activity(owner.key, f"artifact:{name}", "artifact", value))
-
-    def _state_delta(self, owner: Invocation, event: Any) -> None:
-        delta = plain(_kept(event.actions.state_delta))
-        if self.is_inside(event.invocation_id):
-            self._forwarded.update(delta)
-        else:
-            # What an AgentTool's agent changed comes once more, with the tool's response.
-            for key in [key for key in delta if key in self._forwarded]:
-                if self._forwarded.pop(key) == delta[key]:
-                    del delta[key]
-        if not delta:
-            return
-        self._state.update(delta)
-        if self._state_known:
-            self._say(s.StateChanged(owner.key, delta))
-        else:
-            self._state_known = True
-            self._say(s.StateIs(owner.key, dict(self._state)))
-
     def _error_event(self, owner: Invocation, event: Any, speaker: Invocation | None) -> None:
         failure = (event.error_message or event.error_code, event.error_code)
         if owner is self.book.root:
@@ -449,7 +336,7 @@ class Watch:
         if owner.kind is Kind.ROOT:
             return
         finished = any(r.name == content.FINISH_TASK for r in event.get_function_responses())
-        if finished and (owner.kind is Kind.TASK or _mode(owner) == "task"):
+        if finished and (owner.kind is Kind.TASK or owner.mode == "task"):
             owner.result = event.output
             owner.done = True
             self._settle(owner)
@@ -567,7 +454,7 @@ class Watch:
         for one in depth_first(each for each in self.book.live if each.opened and not each.over):
             if one.kind is Kind.ROOT or self._waits(one):
                 continue
-            waits = one.kind is Kind.TASK or _mode(one) == "task" or one in self._outside
+            waits = one.kind is Kind.TASK or one.mode == "task" or one in self._outside
             if waits or (one.kind is Kind.CHAT and self._keeps(one)):
                 kept.update(one.up())
                 self._say(s.Suspended(one.key or ""))
@@ -597,18 +484,3 @@ class Watch:
                 return False
             agent = agent.parent_agent
         return True
-
-
-def _mode(one: Invocation) -> str | None:
-    mode: str | None = getattr(one.agent, "mode", None)
-    return mode
-
-
-def _is_plumbing(owner: Invocation, name: str) -> bool:
-    if name == content.FINISH_TASK:
-        return _mode(owner) == "task"  # else the app's own tool has that name
-    return name in content.PLUMBING
-
-
-def _kept(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in state.items() if not key.startswith("temp:")}

@@ -17,7 +17,7 @@ BEYOND: Final = (1, 0)
 CAPABILITIES: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
     {
         "fork": (0, 7, 12),
-        "mode-isolated": (0, 7, 15),
+        "mode isolated": (0, 7, 13),  # spelled out in a specification; before, "handoff"
     }
 )
 """What a release brought that the stream, or how a team is described, depends on."""

@@ -58,8 +58,8 @@ class DeepGraph(langgraph.BoundGraph):
         """
         held = _held(getattr(tool, "func", None))
         if tool.name == "task":
-            known = _held(held.get("_validate_and_prepare_state")).get("subagents_by_name")
-            return known if isinstance(known, Mapping) else held.get("subagent_graphs")
+            specs = _held(held.get("_validate_and_prepare_state")).get("subagents_by_name") or {}
+            return {**specs, **(held.get("subagent_graphs") or {})}
         if tool.name == "start_async_task":
             return held.get("agent_map")
         return None
@@ -71,13 +71,13 @@ class DeepSession(langgraph.GraphSession):
     async def prepare(self) -> None:
         """Make the graph's input of the client's; raises `ResumeError` for an answer that nothing can take."""
         run_input = self.run_input
-        if run_input is not None and run_input.resume and not self._has_checkpointer():
-            if asked := _askers(run_input.messages):
-                raise ResumeError(
-                    f"resume needs a checkpointer, and this agent has none: what subagent "
-                    f"{', '.join(map(repr, asked))} asked cannot be continued; "
-                    "create_deep_agent(..., checkpointer=...) keeps it, for the subagents too"
-                )
+        lost = run_input is not None and run_input.resume and not self._has_checkpointer()
+        if run_input is not None and lost and (asked := _askers(run_input.messages)):
+            raise ResumeError(
+                f"resume needs a checkpointer, and this agent has none: what subagent "
+                f"{', '.join(map(repr, asked))} asked cannot be continued; "
+                "create_deep_agent(..., checkpointer=...) keeps it, for the subagents too"
+            )
         await super().prepare()
 
     def _observer(self, sink: Sink) -> Handler:

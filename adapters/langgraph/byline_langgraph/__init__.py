@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["lookup_tool"]
+__all__ = ["GraphStore", "lookup_tool"]
 
 
 def __getattr__(name: str) -> Any:  # the plugin is loaded without LangGraph, too
@@ -10,4 +10,8 @@ def __getattr__(name: str) -> Any:  # the plugin is loaded without LangGraph, to
         from ._artifacts import lookup_tool
 
         return lookup_tool
+    if name == "GraphStore":
+        from ._store import GraphStore
+
+        return GraphStore
     raise AttributeError(name)

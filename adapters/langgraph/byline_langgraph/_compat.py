@@ -6,8 +6,9 @@ from types import MappingProxyType
 from typing import Final
 
 from byline.errors import UnsupportedVersionError
+from langchain_core.callbacks import BaseCallbackHandler
 
-__all__ = ["BEYOND", "FIRST", "OLDEST", "check", "has"]
+__all__ = ["BEYOND", "FIRST", "OLDEST", "check", "companions", "has"]
 
 OLDEST: Final = (1, 1)
 """The first release whose stream has `version="v2"` parts with a namespace and the interrupts of a step."""
@@ -18,8 +19,7 @@ FIRST: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
     {
         # A handler with LangChain's two tap methods makes models stream.  Before this release LangGraph took it for
         # one of its own and ran every node with `astream`, in which a `@task` that calls a graph returns None: we
-        # would change the app's result.  There the graph's own `messages` stream is asked for instead, whose parts
-        # are thrown away: the events are the same, the cost is higher.
+        # would change the app's result.  There a deaf one of LangGraph's own kind stands beside ours.
         "taps": (1, 2, 19),
         # The callbacks of a call are added to those of `graph.with_config(callbacks=...)`.  Before this release they
         # replaced them, and ours would silence the user's.
@@ -40,6 +40,18 @@ def _installed() -> tuple[int, ...]:
 def has(capability: str) -> bool:
     """Return whether the installed LangGraph has `capability`, a key of `FIRST`."""
     return _installed() >= FIRST[capability]
+
+
+def companions() -> list[BaseCallbackHandler]:
+    """Return the handlers that make models stream, where ours may not do it itself."""
+    if has("taps"):
+        return []
+    from langgraph.pregel._messages import StreamMessagesHandler
+
+    class Deaf(StreamMessagesHandler):
+        ignore_llm = ignore_chat_model = ignore_chain = True
+
+    return [Deaf(lambda _: None, subgraphs=True)]
 
 
 def check() -> None:

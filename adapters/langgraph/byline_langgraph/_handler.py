@@ -189,7 +189,11 @@ class Handler(BaseCallbackHandler):
         self.sink: Final = sink
         self.scopes: Final[dict[str, Scope]] = {}
         """The newest scope of each namespace, for the stream parts that carry nothing else."""
+        self.root_ns = ""
+        """The namespace of the observed graph: not empty when it runs inside a task of another one."""
         self.remotes: Final = Remotes(sink)
+        self.handoffs: Mapping[str, str] = {}
+        """The tools that hand control to a node, with that node."""
         self._transparent: Final = transparent
         self.state_was_set = False
         """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
@@ -308,12 +312,16 @@ class Handler(BaseCallbackHandler):
         for enclosing in _up(graph.parent):
             enclosing.worked = True
         if outer is None:
+            if not self.scopes:
+                self.root_ns = own_ns
             graph.inside = self._enter(Scope(None, None, graph.name, own_ns, transparent=False))
             return
         tool, node = _between(graph)
         spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
         spawned = None if spawned in self._quiet else spawned  # a call that is not shown leads nowhere
         handed = outer.handed_to(node, graph.ns) if tool is None else None
+        if tool is None and handed is None:
+            handed = self._handed_before(graph, outer, node)
         name = _name(graph, tool, node)
         if not self._is_subagent(graph, outer, tool, node, name):
             graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
@@ -333,7 +341,7 @@ class Handler(BaseCallbackHandler):
             name,
             id=id_,
             parent=outer.owner,
-            spawned_by=spawned or handed,
+            spawned_by=spawned or (handed if handed is not None and handed.call else None),
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
@@ -367,6 +375,31 @@ class Handler(BaseCallbackHandler):
             if answer is not None:
                 return bool(answer)
         return tool is not None or name not in self._transparent
+
+    def _handed_before(self, graph: _Run, outer: Scope, node: str | None) -> s.CallRef | None:
+        """Return the call that handed control to `node` in an earlier run, which this one continues.
+
+        The conversation still ends with the answer of the hand-off tool.  Whose call it was is known of a supervisor,
+        which is its caller; another agent's (a swarm's) was an invocation of that run, and there is no call to name.
+        """
+        messages = list(_messages(graph.inputs)) if self.handoffs else []
+        answer = messages[-1] if messages else None
+        if (
+            not isinstance(answer, ToolMessage)
+            or node is None
+            or self.handoffs.get(answer.name or "") != node
+        ):
+            return None
+        made = (
+            m.name
+            for m in messages
+            if isinstance(m, AIMessage)
+            for c in m.tool_calls
+            if c["id"] == answer.tool_call_id
+        )
+        if next(made, None) in self._transparent:
+            return s.CallRef(outer.owner, answer.tool_call_id)
+        return s.CallRef("", "")
 
     def _describe(
         self, graph: _Run, outer: Scope, tool: _Run | None, handed: s.CallRef | None

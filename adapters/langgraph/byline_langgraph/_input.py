@@ -30,6 +30,9 @@ __all__ = ["conversation", "edited_message", "graph_input", "new_messages", "res
 CANCELLED_KEY: Final = "__agui_cancelled__"
 """What the official bridge resumes a graph with when the client abandons an interrupt."""
 
+_SPOKEN: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
+"""The roles that make up a conversation; reasoning and activities are for the client's eyes."""
+
 _NOT_STATE: Final = frozenset({"command", "node_name", "stream_subgraphs"})
 
 
@@ -134,7 +137,7 @@ def conversation(messages: Sequence[Message]) -> list[BaseMessage]:
         if message.role == "tool"
         else _to_langchain(message, message.id)
         for message in messages
-        if message.subagent_run_id is None and message.role in ("system", "user", "assistant", "tool")
+        if message.subagent_run_id is None and message.role in _SPOKEN
     ]
 
 
@@ -199,7 +202,7 @@ def _refusal(action: Action) -> dict[str, Any]:
 def _to_langchain(message: Any, id_: str) -> BaseMessage:
     if message.role == "user":
         return HumanMessage(content=to_blocks(message.content), id=id_, name=message.name)
-    if message.role == "system":
+    if message.role in ("system", "developer"):
         return SystemMessage(content=message.content, id=id_, name=message.name)
     calls = [
         {

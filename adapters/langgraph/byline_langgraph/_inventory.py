@@ -40,20 +40,53 @@ def inventory(
 ) -> Inventory:
     """Return what a run of `graph` uses: models, tools, middleware, skills and direct subagents.
 
-    What a subagent uses inside is its own matter.  `transparent` subgraphs are the agent itself.
+    What a subagent uses inside is its own matter, and stands in `inside` as far as it can be seen.  `transparent`
+    subgraphs are the agent itself.
     """
-    resources: set[Resource] = set()
-    opaque: list[Opaque] = []
-    for own in own_graphs(graph, transparent):
-        for name, node in own.nodes.items():
-            for subagent in subagents(own, name, transparent):
-                resources.add(Resource("subagent", subagent))
-            if isinstance(node.bound, ToolNode):
-                for tool in node.bound.tools_by_name.values():
-                    _tool(tool, delegates, resources, opaque)
-            elif not isinstance(node.bound, Pregel) and not node.subgraphs:
-                _function(name, node.bound, resources, opaque)
-    return Inventory(frozenset(resources), tuple(dict.fromkeys(opaque)))
+    return _Look(transparent, delegates).at(graph, ())
+
+
+class _Look:
+    """One look at a graph and the graphs in it."""
+
+    def __init__(self, transparent: frozenset[str], delegates: Delegates) -> None:
+        self._transparent: Final = transparent
+        self._delegates: Final = delegates
+
+    def at(self, graph: Pregel[Any, Any, Any, Any], above: tuple[int, ...]) -> Inventory:
+        resources: set[Resource] = set()
+        opaque: list[Opaque] = []
+        agents: dict[str, Any] = {}
+        for own in own_graphs(graph, self._transparent):
+            for name, node in own.nodes.items():
+                agents |= subagents(own, name, self._transparent)
+                if isinstance(node.bound, ToolNode):
+                    for tool in node.bound.tools_by_name.values():
+                        agents |= self._tool(tool, resources, opaque)
+                elif not isinstance(node.bound, Pregel) and not node.subgraphs:
+                    agents |= _function(name, node.bound, resources, opaque)
+        resources.update(Resource("subagent", name) for name in agents)
+        line = (*above, id(graph))
+        inside = {
+            name: self.at(agent, line)
+            for name, agent in agents.items()
+            if isinstance(agent, Pregel) and id(agent) not in line
+        }
+        return Inventory(frozenset(resources), tuple(dict.fromkeys(opaque)), inside)
+
+    def _tool(self, tool: BaseTool, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
+        """Look at a tool; returns the agents behind it."""
+        resources.add(Resource("tool", tool.name))
+        if (team := self._delegates(tool)) is not None:
+            return {str(name): _graph(agent) for name, agent in team.items()}
+        functions = [getattr(tool, name, None) for name in ("func", "coroutine")]
+        hidden = list(_reach(functions if any(functions) else [type(tool), vars(tool)]))
+        agents = {_named(one, tool.name): one for one in hidden if isinstance(one, Pregel)}
+        models = sorted({model_name(one) for one in hidden if isinstance(one, BaseChatModel)})
+        if agents or models:
+            held_ = [*(f"agent {name!r}" for name in sorted(agents)), *(f"model {name!r}" for name in models)]
+            opaque.append(Opaque(tool.name, f"the tool holds {', '.join(held_)}"))
+        return agents  # allowed by the tool's name, they are still held to the grant
 
 
 def own_graphs(
@@ -66,12 +99,12 @@ def own_graphs(
             yield from own_graphs(node.bound, transparent)
 
 
-def subagents(graph: Pregel[Any, Any, Any, Any], name: str, transparent: frozenset[str]) -> list[str]:
-    """Return the names of the agents that run as node `name` of `graph`."""
+def subagents(graph: Pregel[Any, Any, Any, Any], name: str, transparent: frozenset[str]) -> dict[str, Any]:
+    """Return the agents that run as node `name` of `graph`, by their names."""
     node = graph.nodes[name]
     inside = [node.bound] if isinstance(node.bound, Pregel) else list(node.subgraphs or ())
-    names = [_named(one, name) for one in inside if isinstance(one, Pregel)]
-    return [one for one in names if one not in transparent]
+    named = {_named(one, name): one for one in inside if isinstance(one, Pregel)}
+    return {one: agent for one, agent in named.items() if one not in transparent}
 
 
 def model_name(model: BaseChatModel) -> str:
@@ -87,27 +120,19 @@ def _named(graph: Pregel[Any, Any, Any, Any], node: str) -> str:
     return graph.name if graph.name and graph.name != DEFAULT_NAME else node
 
 
-def _tool(tool: BaseTool, delegates: Delegates, resources: set[Resource], opaque: list[Opaque]) -> None:
-    resources.add(Resource("tool", tool.name))
-    if (team := delegates(tool)) is not None:
-        resources.update(Resource("subagent", str(name)) for name in team)
-        return
-    functions = [getattr(tool, name, None) for name in ("func", "coroutine")]
-    hidden = list(_reach(functions if any(functions) else [type(tool), vars(tool)]))
-    agents = sorted({_named(one, tool.name) for one in hidden if isinstance(one, Pregel)})
-    models = sorted({model_name(one) for one in hidden if isinstance(one, BaseChatModel)})
-    if agents or models:
-        held = [*(f"agent {name!r}" for name in agents), *(f"model {name!r}" for name in models)]
-        opaque.append(Opaque(tool.name, f"the tool holds {', '.join(held)}"))
-    # Allowed by the tool's name, they are still held to the grant.
-    resources.update(Resource("subagent", name) for name in agents)
+def _graph(agent: Any) -> Any:
+    """Return the graph of an agent that was given a configuration, which wraps it."""
+    while not isinstance(agent, Pregel) and isinstance(getattr(agent, "bound", None), Runnable):
+        agent = agent.bound
+    return agent
 
 
-def _function(name: str, bound: Any, resources: set[Resource], opaque: list[Opaque]) -> None:
-    """A node of the app's own, the model node of an agent, or a hook of a middleware."""
+def _function(name: str, bound: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
+    """Look at a node of the app's own, the model node of an agent, or a hook; returns the agents that it calls."""
+    agents: dict[str, Any] = {}
     for one in _reach([bound]):
         if isinstance(one, Pregel):
-            resources.add(Resource("subagent", _named(one, name)))
+            agents[_named(one, name)] = one
         elif isinstance(one, BaseChatModel):
             resources.add(Resource("model", model_name(one)))
         elif _is_middleware(one):
@@ -117,6 +142,7 @@ def _function(name: str, bound: Any, resources: set[Resource], opaque: list[Opaq
             opaque.append(Opaque(name, "its model is chosen at run time"))
         elif isinstance(one, _Provided):
             resources.add(Resource("tool", one.name))
+    return agents
 
 
 class _Dynamic:

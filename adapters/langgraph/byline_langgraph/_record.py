@@ -69,7 +69,7 @@ def _plain(run: ObservedRun, transparent: frozenset[str], _inputs: Any) -> Handl
 class _Tree:
     """One top-level run and all that runs inside it."""
 
-    __slots__ = ("asked", "handler", "heard", "ids", "root", "run", "steps")
+    __slots__ = ("asked", "due", "handler", "heard", "ids", "root", "run", "steps")
 
     def __init__(self, root: UUID, run: ObservedRun, handler: Handler) -> None:
         self.root: Final = root
@@ -78,14 +78,24 @@ class _Tree:
         self.ids: Final[set[UUID]] = set()  # open runs
         self.steps: Final[set[UUID]] = set()  # of those, the steps of the outermost graph
         self.asked: Final[dict[str, None]] = {}  # the interrupts that left one
-        self.heard: dict[UUID, list[tuple[Any, Any]]] = {}  # by model run, the tokens that were put aside
+        self.heard: Final[
+            dict[UUID, list[tuple[Any, Any]]]
+        ] = {}  # by model run, the tokens that were put aside
+        self.due = False  # whether there are some
 
     def settle(self) -> None:
-        """Tell what was put aside, under the run's lock, before anything else is told."""
-        if self.heard:
-            with self.run.lock:
-                heard, self.heard = self.heard, {}
-                for run_id, tokens in heard.items():
+        """Tell what was put aside, under the run's lock, before anything else is told.
+
+        Tokens may be added meanwhile by another thread: what is there now is taken off the front.
+        """
+        if not self.due:
+            return
+        with self.run.lock:
+            self.due = False
+            for run_id, heard in list(self.heard.items()):
+                if count := len(heard):
+                    tokens = heard[:count]
+                    del heard[:count]
                     self.handler.catch_up(run_id, tokens)
 
 
@@ -103,6 +113,7 @@ class Watcher(BaseCallbackHandler):
         self._handler: Final = handler
         self._outer: Final = outer
         self._trees: Final[dict[UUID, tuple[_Tree, ...]]] = {}
+        self._ears: Final[dict[UUID, list[tuple[_Tree, list[tuple[Any, Any]]]]]] = {}  # by model run
         self._growing: Final[dict[UUID, _Tree]] = {}  # the trees whose run is not over, by root
         self._ended: Final[OrderedDict[UUID, _Tree]] = OrderedDict()
 
@@ -181,6 +192,7 @@ class Watcher(BaseCallbackHandler):
                 metadata=metadata,
                 **kwargs,
             )
+            self._ears.setdefault(run_id, []).append((tree, tree.heard.setdefault(run_id, [])))
             self._raw(tree, "on_chat_model_start", run_id, parent_run_id, kwargs.get("name"), messages)
 
     on_llm_start = on_chat_model_start  # type: ignore[assignment]  # as in the handler
@@ -223,19 +235,14 @@ class Watcher(BaseCallbackHandler):
     # ----------------------------------------------------------- in between
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
-        for tree in self._trees.get(run_id, ()):
-            if self._observation.raw:
-                tree.handler.on_llm_new_token(token, chunk=chunk, run_id=run_id)
+        for tree, heard in self._ears.get(run_id, ()):
+            heard.append((token, chunk))
+            if not tree.due:
+                tree.due = True
+                tree.run.observation.later(tree.settle)
+            if tree.run.observation.raw:
+                tree.settle()
                 self._raw(tree, "on_llm_new_token", run_id, None, None, token)
-                continue
-            with tree.run.lock:
-                if not tree.heard:
-                    tree.run.observation.later(tree.settle)
-                heard = tree.heard.get(run_id)
-                if heard is None:
-                    tree.heard[run_id] = [(token, chunk)]
-                else:
-                    heard.append((token, chunk))
 
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
         for tree in self._trees.get(run_id, ()):
@@ -293,8 +300,10 @@ class Watcher(BaseCallbackHandler):
         self._leave(run_id, error)
 
     def _leave(self, run_id: UUID, error: BaseException | None) -> None:
+        self._ears.pop(run_id, None)
         for tree in self._trees.pop(run_id, ()):
             tree.ids.discard(run_id)
+            tree.heard.pop(run_id, None)
             tree.steps.discard(run_id)
             if run_id == tree.root:
                 self._end(tree, error)
@@ -306,6 +315,7 @@ class Watcher(BaseCallbackHandler):
             _root, old = self._ended.popitem(last=False)
             for id_ in old.ids:
                 self._trees.pop(id_, None)
+                self._ears.pop(id_, None)
         if error is None or isinstance(error, GraphInterrupt):
             how: Any = s.RunFinished(asked=tuple(tree.asked))
         elif isinstance(error, Exception):

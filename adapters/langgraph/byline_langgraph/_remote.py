@@ -11,7 +11,7 @@ call is seen.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ag_ui.core import token_usage_from_langchain_metadata
@@ -21,27 +21,7 @@ from byline.delegation import MODES
 
 from ._content import invocation_id, parts_of, pieces
 
-__all__ = ["Remotes", "remote_nodes"]
-
-_MODULE: Final = (
-    "langgraph.pregel.remote"  # not imported: it brings an HTTP client, and few have a remote graph
-)
-
-
-def remote_nodes(graph: Any) -> dict[str, str]:
-    """Return the nodes that are remote graphs, as their path of node names (`outer|inner`), with the graphs' names.
-
-    Not by LangGraph's own recursion, which never ends in a graph that calls itself.
-    """
-    return dict(_remote_below(graph, "", (id(graph),)))
-
-
-def _remote_below(graph: Any, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, str]]:
-    for node, subgraph in graph.get_subgraphs() if hasattr(graph, "channels") else ():
-        if type(subgraph).__module__ == _MODULE:
-            yield path + node, str(getattr(subgraph, "name", None) or node)
-        elif id(subgraph) not in above:
-            yield from _remote_below(subgraph, f"{path}{node}|", (*above, id(subgraph)))
+__all__ = ["Remotes"]
 
 
 class _Remote:
@@ -61,7 +41,7 @@ class Remotes:
 
     def __init__(self, sink: Sink) -> None:
         self.nodes: Mapping[str, str] = {}
-        """The nodes that are remote, as `remote_nodes` gives them."""
+        """The nodes that are remote, as `_walk.remote_nodes` gives them."""
         self._sink: Final = sink
         self._open: Final[dict[str, _Remote]] = {}
         self._ended: list[tuple[str, s.Signal]] = []

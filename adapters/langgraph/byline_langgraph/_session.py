@@ -11,7 +11,7 @@ from byline.agent import Sink
 from byline.artifacts import Artifacts
 from byline.errors import InputError, ResumeError
 from byline.events import Message, RunAgentInput
-from byline.grants import Grant, Grants, Guard, Inventory, Permit
+from byline.grants import Grant, Grants, Guard, Inventory, Nested, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
 from langchain_core.callbacks import BaseCallbackHandler
@@ -26,6 +26,7 @@ from . import _compat
 from ._artifacts import Carrier, require_lookup
 from ._gate import GateHandler, ToolGate
 from ._handler import Handler, question
+from ._history import told
 from ._input import (
     conversation,
     edited_message,
@@ -36,8 +37,8 @@ from ._input import (
 )
 from ._inventory import inventory
 from ._lost import watched
-from ._remote import remote_nodes
 from ._rewire import Interceptor, ModelNode, rewire
+from ._walk import handoff_tools, remote_nodes
 
 __all__ = ["BoundGraph", "GraphSession", "bind"]
 
@@ -49,9 +50,7 @@ WRITTEN: Final = "langgraph.custom"
 
 _OURS: Final = ("stream_mode", "subgraphs", "version")
 
-_MODES: Final[list[StreamMode]] = (
-    ["values", "custom"] if _compat.has("taps") else ["values", "custom", "messages"]
-)
+_MODES: Final[list[StreamMode]] = ["values", "custom"]
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundGraph":
@@ -90,6 +89,7 @@ class BoundGraph:
         grants: Grants | None = None,
         agent_id: str | None = None,
         allow: Iterable[str] = (),
+        nested: Nested = "trust",
         artifacts: Artifacts | None = None,
     ) -> None:
         self.graph: Final = graph
@@ -97,8 +97,9 @@ class BoundGraph:
         self.config: Final = config
         self.context: Final = context
         self.remote: Final = remote_nodes(graph)
+        self.handoffs: Final = handoff_tools(graph)
         self.transparent: Final = frozenset([transparent] if isinstance(transparent, str) else transparent)
-        self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow)
+        self.guard: Final = None if grants is None else Guard(grants, agent_id or graph.name, allow, nested)
         self.artifacts: Final = artifacts
         if artifacts is not None:
             require_lookup(artifacts, self.uses())
@@ -148,6 +149,16 @@ class BoundGraph:
         session.native_input = native_input
         return session
 
+    async def history(self, thread_id: str) -> list[Message] | None:
+        """Return the parent agent's messages of a thread as its checkpoint has them; `None` for an unknown one."""
+        thread: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+        config = merge_configs(self.config, thread)
+        if not (self.graph.checkpointer or "__pregel_checkpointer" in config.get("configurable", {})):
+            return None
+        values = (await self.graph.aget_state(config)).values
+        messages = values.get("messages") if isinstance(values, Mapping) else None
+        return told(messages) if messages else None
+
 
 class GraphSession:
     """Runs the graph once and reports what happens."""
@@ -168,7 +179,7 @@ class GraphSession:
         self._state: Any = None
         self._asked: dict[str, Any] = {}
         self.permit: Permit | None = None
-        self._grant: Grant | None = None
+        self._grants: list[Grant] = []
 
     async def prepare(self) -> None:
         """Make the graph's input of the client's, and hold the run to its grant.
@@ -178,10 +189,11 @@ class GraphSession:
         """
         guard = self._bound.guard
         if guard is not None:
-            self._grant = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
+            self._grants = guard.check(self.permit, self.run_id, self.thread_id, self._bound.uses())
         await self._make_input()
-        if guard is not None and self._grant is not None:
-            await asyncio.to_thread(guard.grants.spend, self._grant)
+        if guard is not None:
+            for grant in self._grants:
+                await asyncio.to_thread(guard.grants.spend, grant)
 
     async def _make_input(self) -> None:
         run_input = self.run_input
@@ -266,12 +278,13 @@ class GraphSession:
     async def _drive(self, sink: Sink) -> s.RunFinished:
         handler = self.handler = self._observer(sink)
         handler.remotes.nodes = self._bound.remote
+        handler.handoffs = self._bound.handoffs
         graph, callbacks = self._held(handler)
         config = merge_configs(self._theirs(), {"callbacks": callbacks})
         stream = graph.astream(
             self.native_input,
             config,
-            stream_mode=[*_MODES, "messages"] if self._bound.remote and "messages" not in _MODES else _MODES,
+            stream_mode=[*_MODES, "messages"] if self._bound.remote else _MODES,
             subgraphs=True,
             version="v2",
             **self._kwargs,
@@ -280,7 +293,7 @@ class GraphSession:
             # A cancelled run stops the graph at once.
             async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
                 async for part in stream:
-                    is_values = part["type"] == "values" and not part["ns"]
+                    is_values = part["type"] == "values" and "|".join(part["ns"]) == handler.root_ns
                     try:
                         self._part(sink, handler, part, is_values=is_values)
                     except Exception as fault:
@@ -306,12 +319,12 @@ class GraphSession:
     def _held(self, handler: Handler) -> tuple[Pregel[Any, Any, Any, Any], list[BaseCallbackHandler]]:
         """Return the graph to run and its observers: held to the grant, and with placeholders for artifacts."""
         bound = self._bound
-        callbacks: list[BaseCallbackHandler] = [handler]
+        callbacks: list[BaseCallbackHandler] = [handler, *_compat.companions()]
         interceptors: list[Interceptor] = []
         model_nodes: list[ModelNode] = []
-        if self._grant is not None:
-            interceptors.append(ToolGate(self._grant))
-            callbacks.append(GateHandler(self._grant, handler))
+        if self._grants:
+            interceptors.append(ToolGate(self._grants[0]))
+            callbacks.append(GateHandler(self._grants[0], handler))
         if bound.artifacts is not None:
             user = "" if self.permit is None else self.permit.user
             carrier = Carrier(bound.artifacts, self.thread_id, user, handler, bound)

@@ -10,28 +10,35 @@ __all__ = ["load"]
 
 
 def load(name: str) -> Any:
-    """Return what `module:target` names, imported as `python -m` would from this folder; `target()` is called.
-
-    Raises a click error that says what is missing.
-    """
-    module, _, path = name.partition(":")
-    if not module or not path:
-        raise click.UsageError(f"{name!r} names no target: expected MODULE:TARGET, as in shop.agents:team")
+    """Return what `module:target` names, imported as `python -m` would from this folder."""
+    module_name, _, path = name.partition(":")
+    if not module_name or not path:
+        raise click.UsageError(
+            f"{name!r} names no target: expected MODULE:TARGET, as in shop.agents:supervisor"
+        )
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found: Any = importlib.import_module(module)
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as missing:
+        if missing.name and (module_name == missing.name or module_name.startswith(missing.name + ".")):
+            raise click.ClickException(
+                f"there is no module {missing.name!r}: run this in the folder that holds it, or install it"
+            ) from missing
+        raise click.ClickException(
+            f"module {module_name!r} cannot be imported: it needs {missing.name!r}, which is not installed"
+        ) from missing
     except Exception as fault:
         raise click.ClickException(
-            f"{module!r} cannot be imported: {type(fault).__name__}: {fault}"
+            f"module {module_name!r} cannot be imported: {type(fault).__name__}: {fault}"
         ) from fault
+    called = path.endswith("()")
     for part in path.removesuffix("()").split("."):
-        if not hasattr(found, part):
-            raise click.ClickException(
-                f"{module!r} has no {path.removesuffix('()')!r}: {part!r} is not there"
-            )
-        found = getattr(found, part)
-    if not path.endswith("()"):
+        try:
+            found = getattr(found, part)
+        except AttributeError as missing_part:
+            raise click.ClickException(f"module {module_name!r} has no {path!r}") from missing_part
+    if not called:
         return found
     try:
         return found()

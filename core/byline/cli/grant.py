@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from byline.errors import InputError
 from byline.grants import Attempt, BadSignatureError, Grant, Grants, Key, KeyRing, Resource, peek
 
 __all__ = ["grant"]
@@ -120,7 +121,7 @@ def _key(option: str) -> Key:
         if raw.startswith(_PEM):
             return Key(kid, raw, "EdDSA")
         return Key(kid, raw)
-    except ValueError as fault:
+    except InputError as fault:
         raise click.BadParameter(f"{fault} (expected KID=FILE)", param_hint="--key") from fault
 
 

@@ -9,7 +9,9 @@ import click
 
 from byline.advice import RULES, Advice, advise, advise_from
 from byline.cli._target import load
+from byline.completion import Point, completion, links
 from byline.errors import BylineError
+from byline.grants import peek
 from byline.inspection import describe
 from byline.ledger import Ledger
 from byline.reading import ReadError, records, source
@@ -39,7 +41,10 @@ _WIDTH: Final = 100
     metavar="FILE",
     help="A recording of the team: the advice then also rests on what happened in it.",
 )
-def inspect(target: str, form: str, roles: Sequence[str], recording: str | None) -> None:
+@click.option(
+    "--grant", "token", metavar="TOKEN", help="The grant of that run, which says who was permitted what."
+)
+def inspect(target: str, form: str, roles: Sequence[str], recording: str | None, token: str | None) -> None:
     """Show the team behind MODULE:TARGET as a tree, without running it.
 
     Agents, models, tools, middleware, skills, permissions, and how each is called.  Every value says where it was
@@ -48,15 +53,22 @@ def inspect(target: str, form: str, roles: Sequence[str], recording: str | None)
     try:
         team = describe(load(target), roles=_roles(roles))
         advice = advise(team)
-        if recording is not None:
-            advice = [*advise_from(team, _ledger(recording)), *advice]
+        ledger = None if recording is None else _ledger(recording)
+        if ledger is not None:
+            advice = [*advise_from(team, ledger), *advice]
+        points = completion(team, ledger, None if token is None else peek(token))
+        if ledger is None and token is None:
+            points = points[:2]  # the links themselves; the rest is about a run
     except BylineError as fault:
         raise click.ClickException(str(fault)) from fault
     if form == "json":
         told = {**team.to_json(), "advice": [one.to_json() for one in advice]}
+        told["links"] = {name: list(members) for name, members in links(team).items()}
+        told["complete"] = [point._asdict() for point in points]
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        click.echo("\n".join(text(team, advice) if form == "text" else mermaid(team, advice)))
+        lines = [*text(team, advice), *_complete(points)] if form == "text" else mermaid(team, advice)
+        click.echo("\n".join(lines))
 
 
 def _roles(given: Sequence[str]) -> dict[str, str]:
@@ -105,6 +117,16 @@ def text(team: TeamView, advice: Sequence[Advice]) -> Iterator[str]:
     yield "not to be seen in any team of this kind:"
     for limit in team.limits:
         yield f"  {limit}"
+
+
+def _complete(points: Sequence[Point]) -> Iterator[str]:
+    """Yield the list of what to confirm: what holds, what does not, and what cannot be told from here."""
+    yield ""
+    yield "links:" if len(points) == 2 else "complete?"
+    for point in points:
+        sign = {True: "yes", False: "no", None: "?"}[point.holds]
+        yield f"  {sign:<4}{point.point}"
+        yield f"      {_line(point.evidence)}"
 
 
 def _tree(agent: AgentView, first: str, rest: str) -> Iterator[str]:

@@ -1,16 +1,14 @@
 """`byline serve`: an app behind an AG-UI endpoint."""
 
-import importlib
 import logging
 import socket
-import sys
-from typing import Any
 
 import click
 
+from byline.cli._target import load
 from byline.errors import BylineError
 
-__all__ = ["load", "serve"]
+__all__ = ["serve"]
 
 
 @click.command()
@@ -38,6 +36,11 @@ __all__ = ["load", "serve"]
 @click.option(
     "--max-body", default=10_000_000, show_default=True, type=click.IntRange(1), help="Bytes of a request."
 )
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Where threads are kept: sqlite:///file.db or postgresql://...; without it, in memory.",
+)
 def serve(
     target: str,
     host: str,
@@ -47,6 +50,7 @@ def serve(
     grace: float,
     max_runs: int,
     max_body: int,
+    store: str | None,
 ) -> None:
     """Serve an app as an AG-UI agent.
 
@@ -59,11 +63,20 @@ def serve(
         raise click.ClickException(
             f"serving needs {missing.name}, which is not installed: pip install 'byline[serve]'"
         ) from missing
+    from byline.history import MemoryThreads
     from byline.serve import app
+    from byline.stores import open_store
 
     try:
+        threads = MemoryThreads() if store is None else open_store(store).threads
         application = app(
-            load(target), path=path, cors=cors, grace=grace, max_runs=max_runs, max_body=max_body
+            load(target),
+            path=path,
+            cors=cors,
+            grace=grace,
+            max_runs=max_runs,
+            max_body=max_body,
+            threads=threads,
         )
     except BylineError as fault:
         raise click.ClickException(str(fault)) from fault
@@ -101,40 +114,3 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host} port {port}: {fault.strerror or fault}; choose another with --host or --port"
         ) from fault
     return listening
-
-
-def load(name: str) -> Any:
-    """Return what `module:target` names, imported as `python -m` would from this folder."""
-    module_name, _, path = name.partition(":")
-    if not module_name or not path:
-        raise click.UsageError(
-            f"{name!r} names no target: expected MODULE:TARGET, as in shop.agents:supervisor"
-        )
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as missing:
-        if missing.name and (module_name == missing.name or module_name.startswith(missing.name + ".")):
-            raise click.ClickException(
-                f"there is no module {missing.name!r}: run this in the folder that holds it, or install it"
-            ) from missing
-        raise click.ClickException(
-            f"module {module_name!r} cannot be imported: it needs {missing.name!r}, which is not installed"
-        ) from missing
-    except Exception as fault:
-        raise click.ClickException(
-            f"module {module_name!r} cannot be imported: {type(fault).__name__}: {fault}"
-        ) from fault
-    called = path.endswith("()")
-    for part in path.removesuffix("()").split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError as missing_part:
-            raise click.ClickException(f"module {module_name!r} has no {path!r}") from missing_part
-    if not called:
-        return found
-    try:
-        return found()
-    except Exception as fault:
-        raise click.ClickException(f"{name} failed: {type(fault).__name__}: {fault}") from fault

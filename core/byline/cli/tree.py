@@ -44,7 +44,10 @@ _REFUSALS: Final = 10
 @click.command()
 @click.argument("file", metavar="FILE | -")
 @click.option("--json", "as_json", is_flag=True, help="Everything there is to know, as one JSON document.")
-def tree(file: str, *, as_json: bool) -> None:
+@click.option(
+    "--follow", is_flag=True, help="Draw a file that is still being written as it grows, until Ctrl+C."
+)
+def tree(file: str, *, as_json: bool, follow: bool) -> None:
     """Show who did what in a stream of AG-UI events.
 
     FILE is JSON lines, a JSON array or a capture of server-sent events, plain or gzip; `-` is standard input.
@@ -54,6 +57,9 @@ def tree(file: str, *, as_json: bool) -> None:
 
     Exit code: 2 when the input could not be read, else 0.
     """
+    if follow:
+        _follow(file, as_json=as_json)
+        return
     ledger, lines, error = _read(file)
     if as_json:
         click.echo(json.dumps(_document(file, ledger, lines, error)))
@@ -61,6 +67,18 @@ def tree(file: str, *, as_json: bool) -> None:
         for line in _shown(ledger, lines):
             click.echo(line)
     if error is not None:
+        click.echo(f"{printable(file)}: {printable(str(error))}", err=True)
+        sys.exit(2)
+
+
+def _follow(file: str, *, as_json: bool) -> None:
+    from byline.cli import _follow as following
+
+    if as_json or file == "-":
+        raise click.UsageError("--follow draws a file as it grows; it goes neither with --json nor with -")
+    try:
+        following.follow(file, _shown)
+    except ReadError as error:
         click.echo(f"{printable(file)}: {printable(str(error))}", err=True)
         sys.exit(2)
 

@@ -37,7 +37,7 @@ from ._failures import (
     UserMismatchError,
 )
 from ._grants import FORGET_AFTER, Check, Grants, MemoryLedger, SpendLedger
-from ._permit import Guard, Inventory, Opaque, Permit
+from ._permit import Guard, Inventory, Nested, Opaque, Permit
 from ._reach import held
 from ._token import MAX_TOKEN, Attempt, Grant, Key, KeyRing, peek
 
@@ -65,6 +65,7 @@ __all__ = [
     "Key",
     "KeyRing",
     "MemoryLedger",
+    "Nested",
     "NotCoveredError",
     "NotYetValidError",
     "Opaque",

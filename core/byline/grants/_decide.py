@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from byline.errors import InputError
+
 from ._failures import KINDS, DecisionFailedError, DecisionTimedOutError, Resource
 
 __all__ = ["CAN_USE", "AccessRequest", "Decider", "Desk", "HookDecider", "TableDecider"]
@@ -52,7 +54,7 @@ class TableDecider:
         self._rows: Final = frozenset(rows)
         for row in self._rows:
             if len(row) != 3 or row[1] not in (*KINDS, "*"):
-                raise ValueError(
+                raise InputError(
                     f"{row!r} is no row of (user, kind, name); kinds are {', '.join(KINDS)} and *"
                 )
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol
 
-from byline.errors import StoreError
+from byline.errors import InputError, StoreError
 
 from ._decide import CAN_USE, AccessRequest, Decider, Desk
 from ._failures import (
@@ -26,7 +26,7 @@ from ._failures import (
     UserMismatchError,
     listed,
 )
-from ._token import Attempt, Grant, Key, KeyRing, seal, unseal
+from ._token import Attempt, Grant, Key, KeyRing, require_jwt, seal, unseal
 
 __all__ = ["FORGET_AFTER", "Check", "Grants", "MemoryLedger", "SpendLedger"]
 
@@ -98,10 +98,7 @@ class Grants:
         workers: int = 16,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        try:
-            import jwt  # noqa: F401 - said here and not at the first run
-        except ModuleNotFoundError as missing:
-            raise ImportError("grants need PyJWT: pip install 'byline[grants]'") from missing
+        require_jwt()  # said here and not at the first run
         if isinstance(keys, bytes):
             keys = Key(hashlib.sha256(b"byline kid" + keys).hexdigest()[:8], keys)
         self.keys: Final = keys if isinstance(keys, KeyRing) else KeyRing(keys)
@@ -125,7 +122,7 @@ class Grants:
         """
         chosen = decider or self.decider
         if chosen is None:
-            raise ValueError("nobody to ask: Grants(keys, decider) needs a decider to issue grants")
+            raise InputError("nobody to ask: Grants(keys, decider) needs a decider to issue grants")
         requests = [
             AccessRequest(
                 attempt.user,

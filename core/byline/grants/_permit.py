@@ -1,14 +1,20 @@
 """What a run brings along to be permitted, and what is found to be used by it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
+from byline.errors import InputError
+
+from ._decide import Decider
 from ._failures import NotCoveredError, Resource
 from ._grants import Grants
 from ._token import Attempt, Grant
 
-__all__ = ["Guard", "Inventory", "Opaque", "Permit"]
+__all__ = ["Guard", "Inventory", "Nested", "Opaque", "Permit"]
+
+Nested: TypeAlias = Literal["trust", "require"]
+"""What a subagent uses inside: its own matter, or under a grant of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,8 @@ class Permit:
     user: str
     token: str | None = field(default=None, repr=False)
     mode: str = "default"
+    nested: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The grants of subagents, by their names, where each needs one of its own (`Guard(nested="require")`)."""
 
 
 class Opaque(NamedTuple):
@@ -33,6 +41,8 @@ class Inventory:
 
     resources: frozenset[Resource] = frozenset()
     opaque: tuple[Opaque, ...] = ()
+    inside: "Mapping[str, Inventory]" = field(default_factory=dict)
+    """What direct subagents use inside, by their names, as far as it can be seen."""
 
     def named(self, kind: str) -> frozenset[str]:
         """Return the names of the resources of one kind."""
@@ -42,25 +52,71 @@ class Inventory:
 class Guard:
     """The grants of one attributed target: `agent_id` is the parent agent that a grant has to name.
 
-    `allow` are the names of tools and nodes that may be opaque: the app vouches for what they hide.
+    `allow` are the names of tools, nodes and subagents that may be opaque: the app vouches for what they hide.  With
+    `nested="require"` every subagent needs a grant of its own for what it uses inside, as parent agent under its own
+    name; the default is to trust it with that.
     """
 
-    def __init__(self, grants: Grants, agent_id: str, allow: Iterable[str] = ()) -> None:
+    def __init__(
+        self, grants: Grants, agent_id: str, allow: Iterable[str] = (), nested: Nested = "trust"
+    ) -> None:
+        if nested not in ("trust", "require"):
+            raise InputError(f"nested is {nested!r}, expected 'trust' or 'require'")
+        self.nested: Final = nested
         self.grants: Final = grants
         self.agent_id: Final = agent_id
         self.allow: Final = frozenset([allow] if isinstance(allow, str) else allow)
 
-    def attempt(self, permit: Permit, run_id: str, thread_id: str, used: Inventory) -> Attempt:
-        """Return what is about to be run.  Raises `NotCoveredError` for what is opaque and not allowed."""
+    async def issue(
+        self, permit: Permit, run_id: str, thread_id: str, used: Inventory, decider: Decider | None = None
+    ) -> Permit:
+        """Return `permit` with the grants that the run needs.  Raises a `GrantError`."""
+        tokens = {
+            name: await self.grants.issue(attempt, decider)
+            for name, attempt in self.attempts(permit, run_id, thread_id, used).items()
+        }
+        return replace(permit, token=tokens.pop(None), nested=cast("dict[str, str]", tokens))
+
+    def check(self, permit: Permit | None, run_id: str, thread_id: str, used: Inventory) -> list[Grant]:
+        """Return the grants with which the run may start, the parent's first; none is spent yet.
+
+        Raises the first `GrantError`.
+        """
+        permit = permit or Permit("")
+        return [
+            self.grants.check(permit.token if name is None else permit.nested.get(name), attempt)
+            for name, attempt in self.attempts(permit, run_id, thread_id, used).items()
+        ]
+
+    def attempts(
+        self, permit: Permit, run_id: str, thread_id: str, used: Inventory
+    ) -> dict[str | None, Attempt]:
+        """Return what is about to be run: the parent's under `None`, then each subagent's that needs its own."""
+        found: dict[str | None, Attempt] = {None: self.attempt(permit, run_id, thread_id, used)}
+        waiting = [used] if self.nested == "require" else []
+        while waiting:
+            outer = waiting.pop()
+            for name in sorted(outer.named("subagent") - found.keys()):
+                inner = outer.inside.get(name)
+                if inner is not None:
+                    found[name] = self.attempt(permit, run_id, thread_id, inner, name)
+                    waiting.append(inner)
+                elif name not in self.allow:
+                    raise NotCoveredError(
+                        f"what subagent {name!r} uses cannot be seen, and every subagent needs a grant of its own. "
+                        f"Say that you trust it: allow=[{name!r}]",
+                        [Resource("subagent", name)],
+                    )
+        return found
+
+    def attempt(
+        self, permit: Permit, run_id: str, thread_id: str, used: Inventory, agent_id: str | None = None
+    ) -> Attempt:
+        """Return what one agent is about to run.  Raises `NotCoveredError` for what is opaque and not allowed."""
         if hidden := [one for one in used.opaque if one.name not in self.allow]:
             lines = "; ".join(f"{one.name!r}: {one.why}" for one in hidden)
             names = ", ".join(repr(one.name) for one in hidden)
             raise NotCoveredError(
                 f"what these use cannot be seen before they run: {lines}. Say that you trust them: allow=[{names}]"
             )
-        return Attempt(permit.user, run_id, self.agent_id, thread_id, permit.mode, used.resources)
-
-    def check(self, permit: Permit | None, run_id: str, thread_id: str, used: Inventory) -> Grant:
-        """Return the grant with which the run may start; it is not spent yet.  Raises a `GrantError`."""
-        permit = permit or Permit("")
-        return self.grants.check(permit.token, self.attempt(permit, run_id, thread_id, used))
+        return Attempt(permit.user, run_id, agent_id or self.agent_id, thread_id, permit.mode, used.resources)

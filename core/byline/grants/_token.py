@@ -4,9 +4,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
+from byline.errors import InputError
+
 from ._failures import KINDS, BadSignatureError, Resource
 
-__all__ = ["MAX_TOKEN", "SHORTEST_SECRET", "Attempt", "Grant", "Key", "KeyRing", "peek", "seal", "unseal"]
+__all__ = [
+    "MAX_TOKEN",
+    "SHORTEST_SECRET",
+    "Attempt",
+    "Grant",
+    "Key",
+    "KeyRing",
+    "peek",
+    "require_jwt",
+    "seal",
+    "unseal",
+]
 
 MAX_TOKEN: Final = 65_536
 """How many characters a token may have: more is refused before anything of it is decoded."""
@@ -54,7 +67,7 @@ class Key:
     """A key with its name: a shared secret (`HS256`), or a key pair (`EdDSA`, with `pip install 'pyjwt[crypto]'`).
 
     Of a pair the runtime needs the public half only: it can check a grant then, but make none.  `retired` keys open
-    old tokens and seal no new ones.  Raises `ValueError` for a secret that is too short.
+    old tokens and seal no new ones.  Raises `InputError` for a secret that is too short.
     """
 
     kid: str
@@ -63,13 +76,13 @@ class Key:
 
     def __post_init__(self) -> None:
         if not self.kid:
-            raise ValueError("a key needs a name (kid): it is how a token says what it was sealed with")
+            raise InputError("a key needs a name (kid): it is how a token says what it was sealed with")
         if self.algorithm not in ("HS256", "EdDSA"):
-            raise ValueError(f"algorithm {self.algorithm!r} is not supported: HS256 or EdDSA")
+            raise InputError(f"algorithm {self.algorithm!r} is not supported: HS256 or EdDSA")
         if self.algorithm == "HS256":
             secret = self.secret.encode() if isinstance(self.secret, str) else self.secret
             if not isinstance(secret, bytes) or len(secret) < SHORTEST_SECRET:
-                raise ValueError(
+                raise InputError(
                     f"the secret of key {self.kid!r} is too short: HS256 needs {SHORTEST_SECRET} random bytes, "
                     "as secrets.token_bytes(32) gives them"
                 )
@@ -84,10 +97,10 @@ class KeyRing:
 
     def __init__(self, *keys: Key) -> None:
         if not keys:
-            raise ValueError("a key ring needs a key")
+            raise InputError("a key ring needs a key")
         self._keys: Final = {key.kid: key for key in keys}
         if len(self._keys) != len(keys):
-            raise ValueError("two keys of a ring have the same name (kid): give each its own")
+            raise InputError("two keys of a ring have the same name (kid): give each its own")
         self.sealing: Final = keys[0]
 
     def get(self, kid: object) -> Key | None:
@@ -111,10 +124,20 @@ _TEXTS: Final = {
 }
 
 
-def seal(grant: Grant, key: Key) -> str:
-    """Return `grant` as a token.  Raises `ValueError` when it is too large to be one, or the key cannot seal."""
-    import jwt
+def require_jwt() -> Any:
+    """Return PyJWT.  Raises `InputError` with the cure where it is not installed."""
+    try:
+        import jwt
+    except ModuleNotFoundError as missing:
+        raise InputError(
+            "grants need PyJWT, which is not installed: pip install 'byline[grants]'"
+        ) from missing
+    return jwt
 
+
+def seal(grant: Grant, key: Key) -> str:
+    """Return `grant` as a token.  Raises `InputError` when it is too large to be one, or the key cannot seal."""
+    jwt = require_jwt()
     by_kind: dict[str, list[str]] = {}
     for kind, name in sorted(grant.resources):
         by_kind.setdefault(kind, []).append(name)
@@ -124,13 +147,13 @@ def seal(grant: Grant, key: Key) -> str:
     try:
         token = jwt.encode(claims, key.secret, algorithm=key.algorithm, headers=headers)
     except (jwt.PyJWTError, TypeError, AttributeError, UnicodeError) as fault:
-        raise ValueError(f"key {key.kid!r} cannot seal this grant: {fault}") from fault
+        raise InputError(f"key {key.kid!r} cannot seal this grant: {fault}") from fault
     if len(token) > MAX_TOKEN:
-        raise ValueError(
+        raise InputError(
             f"a grant of {len(grant.resources)} resources has {len(token)} characters, the limit is {MAX_TOKEN}: "
             "run the agent with fewer tools, or with shorter names"
         )
-    return token
+    return str(token)
 
 
 def unseal(token: object, keys: KeyRing) -> Grant:
@@ -141,7 +164,7 @@ def unseal(token: object, keys: KeyRing) -> Grant:
         raise BadSignatureError(f"the token has {len(token)} characters, the limit is {MAX_TOKEN}")
     try:
         return _opened(token, keys)
-    except BadSignatureError:
+    except (BadSignatureError, InputError):
         raise
     except Exception as fault:  # untrusted bytes: whatever they break, they are no grant
         raise BadSignatureError("the token is no grant, or was changed after it was sealed") from fault
@@ -152,8 +175,7 @@ def peek(token: object) -> Grant:
 
     Raises `BadSignatureError` for what does not even look like a grant.
     """
-    import jwt
-
+    jwt = require_jwt()
     if not isinstance(token, str) or not token or len(token) > MAX_TOKEN:
         raise BadSignatureError(f"there is no token, or it has more than {MAX_TOKEN} characters")
     try:
@@ -163,8 +185,7 @@ def peek(token: object) -> Grant:
 
 
 def _opened(token: str, keys: KeyRing) -> Grant:
-    import jwt
-
+    jwt = require_jwt()
     header = jwt.get_unverified_header(token)
     key = keys.get(header.get("kid"))
     if key is None:

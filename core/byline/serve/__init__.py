@@ -3,7 +3,8 @@
 >>> app = byline.serve.app(supervisor)          # any ASGI server takes it from here  # doctest: +SKIP
 
 `POST` a `RunAgentInput` and read server-sent events.  The response's `Content-Location` is the run's address: `GET`
-it with `Last-Event-ID` to get what was missed and then the rest, `DELETE` it to stop the run.
+it with `Last-Event-ID` to get what was missed and then the rest, `DELETE` it to stop the run.  `GET` on the thread gives
+its history.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from byline.events import BaseEvent
+    from byline.history import Threads
     from byline.serve._http import UserOf
 
 __all__ = ["app"]
@@ -32,6 +34,7 @@ def app(
     max_runs: int = 1000,
     max_body: int = 10_000_000,
     max_log: int = 16_000_000,
+    threads: "Threads | None" = None,
 ) -> "Starlette":
     """Return an ASGI application that serves `agent`, an `attribute()`d agent or what `attribute` takes.
 
@@ -42,7 +45,8 @@ def app(
     `grace` is how many seconds a run goes on after its client went away, and how long a finished one can be read;
     `keep_alive` after how many seconds of silence a comment is sent; `max_runs` how many runs may be open,
     `max_body` the largest request in bytes, `max_log` how many bytes of one run are kept: beyond that it waits for
-    its readers.
+    its readers.  `threads` is where the streams are kept for `GET` on a thread, as in `attribute(..., threads=...)`;
+    an agent that is attributed already brings its own.
 
     Raises `InputError` when Starlette is missing or `path` is no path, and what `attribute` raises.
     """
@@ -57,7 +61,7 @@ def app(
         raise InputError(f"path is {path!r}, expected one that begins with /")
 
     def observed(observer: "Callable[[BaseEvent], object]") -> Agent:
-        known = agent if isinstance(agent, Agent) else attribute(agent)
+        known = agent if isinstance(agent, Agent) else attribute(agent, threads=threads)
         return known.observed_by(observer)
 
     limits = Limits(grace=grace, keep_alive=keep_alive, max_runs=max_runs, max_body=max_body, max_log=max_log)

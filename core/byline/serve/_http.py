@@ -25,8 +25,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from byline.agent import Agent
-from byline.errors import BylineError, InputError, ResumeError
+from byline.errors import BylineError, InputError, ResumeError, StoreError
 from byline.events import PROTOCOL_VERSION, BaseEvent, RunAgentInput, SubagentStartedEvent
+from byline.grants import GrantError, Permit
 from byline.serve._runs import Limits, LiveRun, RefusedError, Runs
 
 __all__ = ["UserOf", "build"]
@@ -112,7 +113,7 @@ class Service:
         """Begin a run and stream it."""
         user = await self._who(request)
         run_input = _parsed(await _body(request, self._runs.limits.max_body))
-        live = self._runs.begin(run_input, user)
+        live = self._runs.begin(run_input, user, await self._permit(run_input, user))
         address = self._address(live)
         response = EventStream(live, 0, self._runs.limits.keep_alive, address)
         async with live.reading():  # the grace begins when the client has gone, not before it got an answer
@@ -123,19 +124,39 @@ class Service:
         """Read a run again, or stop it."""
         user = await self._who(request)
         match _segments(request, f"{self._path.rstrip('/')}/threads/"):
+            case [thread] if request.method == "GET":
+                return await self._history(thread, user)
             case [thread, "runs", run_id]:
                 live = self._runs.find(thread, run_id, user)
             case _:
-                raise RefusedError(404, "not_found", "expected threads/THREAD/runs/RUN")
+                raise RefusedError(404, "not_found", "expected threads/THREAD or threads/THREAD/runs/RUN")
         if request.method == "DELETE":
             live.cancel("the client stopped the run")
             return JSONResponse({"status": "stopping"}, status_code=202)
         return EventStream(live, _following(request), self._runs.limits.keep_alive, self._address(live))
 
+    async def _history(self, thread: str, user: str | None) -> Response:
+        """Give a thread's messages with their owners, and its invocation tree, as far as they are kept."""
+        known = await self._agent.history(thread)
+        # The framework's own store does not say whose a thread is; where users are told apart it stays closed.
+        mine = known is not None and (known.user == user if known.ledger is not None else self._user is None)
+        if known is None or not mine:
+            raise RefusedError(404, "no_such_thread", f"nothing is known of thread {thread!r}")
+        body = await asyncio.to_thread(lambda: json.dumps(known.to_json()))
+        return Response(body, media_type="application/json")
+
+    async def _permit(self, run_input: RunAgentInput, user: str | None) -> Permit | None:
+        """Ask whether the user may run this agent, where its runs need that."""
+        if not self._agent.guarded:
+            return None
+        if user is None:
+            raise RefusedError(401, "unauthorized", "this agent runs only for users that are known")
+        return await self._agent.permit(user, run_id=run_input.run_id, thread_id=run_input.thread_id)
+
     async def capabilities(self, request: Request) -> Response:
         """Say what the agent can do, its subagents among it."""
         await self._who(request)
-        known = {**self._seen, **_described(self._agent)}
+        known = {**_described(self._agent), **self._seen}
         subagents = [SubagentInfo(name=name, description=about) for name, about in sorted(known.items())]
         what = AgentCapabilities(
             transport=TransportCapabilities(streaming=True, resumable=True),
@@ -170,9 +191,11 @@ class Service:
 
 
 def _described(agent: Agent) -> dict[str, str | None]:
-    """Return the team's subagents with their descriptions, where the adapter can tell them before a run."""
-    describe = getattr(agent, "subagents", None)
-    return dict(describe()) if callable(describe) else {}
+    """Return the names of the team's subagents, where the adapter can tell them before a run."""
+    try:
+        return dict.fromkeys(agent.uses().named("subagent"))
+    except BylineError:
+        return {}
 
 
 async def _body(request: Request, limit: int) -> bytes:
@@ -238,6 +261,11 @@ async def _refused(request: Request, fault: Exception) -> Response:  # noqa: ARG
 
 
 async def _bad_input(request: Request, fault: Exception) -> Response:  # noqa: ARG001
+    if isinstance(fault, GrantError):
+        return _error(403, "denied", str(fault))
+    if isinstance(fault, StoreError):
+        _log.error("the store cannot be used", exc_info=fault)
+        return _error(503, "store", "the server's store cannot be used now", {"retry-after": "1"})
     if isinstance(fault, ResumeError):
         return _error(409, "bad_resume", str(fault))
     return _error(422 if isinstance(fault, InputError) else 500, "bad_input", str(fault))

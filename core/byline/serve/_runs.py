@@ -18,6 +18,7 @@ from ag_ui.encoder import EventEncoder
 from byline.agent import Agent, Run
 from byline.errors import BylineError
 from byline.events import RunAgentInput, RunErrorEvent
+from byline.grants import Permit
 from byline.user import as_user
 
 __all__ = ["Limits", "LiveRun", "Reader", "RefusedError", "Runs"]
@@ -239,7 +240,7 @@ class Runs:
         """How many runs are under way."""
         return len(self._by_thread)
 
-    def begin(self, run_input: RunAgentInput, user: str | None) -> LiveRun:
+    def begin(self, run_input: RunAgentInput, user: str | None, permit: Permit | None = None) -> LiveRun:
         """Begin a run.  Raises `RefusedError`, and `InputError` for an input that the agent cannot use."""
         if self.closing:
             raise RefusedError(503, "closing", "the server is shutting down")
@@ -254,7 +255,9 @@ class Runs:
             )
         if self.open >= self.limits.max_runs:
             raise RefusedError(503, "too_many_runs", f"{self.open} runs are open, which is as many as may be")
-        live = LiveRun(self._agent.run(run_input), user, self.limits, self._over)
+        with as_user(user):
+            run = self._agent.run(run_input, permit=permit)
+        live = LiveRun(run, user, self.limits, self._over)
         self._by_thread[thread] = self._known[live.key] = live
         with as_user(user):
             live.task = asyncio.create_task(live.pump(), name=f"byline serve {run_id}")

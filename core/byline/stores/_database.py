@@ -63,6 +63,16 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             lookups BIGINT NOT NULL)""",
         "CREATE INDEX byline_artifacts_by_thread ON byline_artifacts (thread_id, user_id)",
     ),
+    (
+        """CREATE TABLE byline_thread_parts (
+            thread_id TEXT NOT NULL,
+            run_id TEXT NOT NULL,
+            began BIGINT NOT NULL,
+            part INTEGER NOT NULL,
+            user_id TEXT,
+            lines {blob} NOT NULL,
+            PRIMARY KEY (thread_id, run_id, began, part))""",
+    ),
 )
 """What each version of the schema adds to the one before.  Never change one that was released: append."""
 

@@ -30,11 +30,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from byline.artifacts import Artifact, ArtifactFact, Counts
 from byline.errors import StoreError
 from byline.grants import FORGET_AFTER
+from byline.history import Part
 from byline.team import AgentRecord, TeamChange
 
 from ._database import Database
 
-__all__ = ["SqlArtifacts", "SqlGrants", "SqlStore", "SqlTeams"]
+__all__ = ["SqlArtifacts", "SqlGrants", "SqlStore", "SqlTeams", "SqlThreads"]
 
 _log = logging.getLogger("byline")
 
@@ -74,16 +75,27 @@ _ARTIFACTS: Final = Table(
     Column("placeholders", BigInteger),
     Column("lookups", BigInteger),
 )
+_PARTS: Final = Table(
+    "byline_thread_parts",
+    _META,
+    Column("thread_id", Text, primary_key=True),
+    Column("run_id", Text, primary_key=True),
+    Column("began", BigInteger, primary_key=True),
+    Column("part", Integer, primary_key=True),
+    Column("user_id", Text),
+    Column("lines", LargeBinary),
+)
 
 
 class SqlStore:
-    """The three stores of one database, for `Team`, `Grants` and `Artifacts`."""
+    """The stores of one database, for `Team`, `Grants`, `Artifacts` and the history of threads."""
 
     def __init__(self, url: str, *, timeout: float = 30.0) -> None:
         self._database: Final = Database(url, timeout)
         self.teams: Final = SqlTeams(self._database)
         self.grants: Final = SqlGrants(self._database)
         self.artifacts: Final = SqlArtifacts(self._database)
+        self.threads: Final = SqlThreads(self._database)
 
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
@@ -94,6 +106,41 @@ class SqlStore:
 
     def __exit__(self, *_fault: object) -> None:
         self.close()
+
+
+class SqlThreads:
+    """The streams of threads, for `attribute(target, threads=...)`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+
+    def append(self, part: Part) -> None:
+        """Keep one more stretch of a run."""
+        row = {
+            "thread_id": part.thread_id,
+            "run_id": part.run_id,
+            "began": part.began,
+            "part": part.number,
+            "user_id": part.user,
+            "lines": part.lines.encode(),
+        }
+        with self._database.write() as connection:
+            connection.execute(_PARTS.insert().values(row))
+
+    def read(self, thread_id: str) -> Sequence[Part]:
+        """Return all stretches of a thread, in the order of its runs."""
+        wanted = select(_PARTS).where(_PARTS.c.thread_id == thread_id)
+        with self._database.read() as connection:
+            rows = connection.execute(wanted.order_by(_PARTS.c.began, _PARTS.c.run_id, _PARTS.c.part)).all()
+        return [
+            Part(row.thread_id, row.run_id, row.began, row.part, row.user_id, bytes(row.lines).decode())
+            for row in rows
+        ]
+
+    def forget(self, thread_id: str) -> None:
+        """Keep nothing of a thread any more."""
+        with self._database.write() as connection:
+            connection.execute(delete(_PARTS).where(_PARTS.c.thread_id == thread_id))
 
 
 class _TeamChange:

@@ -94,7 +94,8 @@ class Contracts:
 
     def _result(self, known: Invocation) -> None:
         book = self.book
-        if known.call is not None and known.call not in book.answered and book.gap is None:
+        # Of a call of an earlier run, such as a hand-off after which the user was asked, the answer was there.
+        if known.call in book.unanswered and book.gap is None:
             message = (
                 f"{named(known.tag)} has finished, and its spawning call {shown(known.call)} has no result"
             )
