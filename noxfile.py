@@ -1,5 +1,8 @@
 """What is run over this project.  `nox` alone runs what has to pass before anything lands."""
 
+import shutil
+from pathlib import Path
+
 import nox
 
 nox.needs_version = ">=2025.2.9"
@@ -8,6 +11,7 @@ nox.options.sessions = ["lint", "types", "contracts", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
+PARTS = Path(".nox", "matrix")
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 TESTS = ("test", "langgraph-test", "permit-test", "serve-test")
 
@@ -73,7 +77,52 @@ def judges(session: nox.Session) -> None:
     session.install("-e", ".[all]", *groups(*TESTS))
     client = session.create_tmp()
     session.run("npm", "install", "--silent", "--prefix", client, "@ag-ui/client@1.0.0", external=True)
-    session.run("pytest", "tests/judges", *session.posargs, env={"BYLINE_AGUI_CLIENT": client})
+    session.run(
+        "pytest",
+        "tests/judges",
+        "tests/conformance/test_matrix.py",
+        *session.posargs,
+        env={"BYLINE_AGUI_CLIENT": client},
+    )
+
+
+SUPERVISORS = ["langgraph-supervisor>=0.0.31", "langgraph-swarm>=0.1"]
+FRAMEWORKS = {
+    "langgraph-oldest": ["langgraph==1.1.6", "langchain==1.2.15", *SUPERVISORS],
+    "deepagents-oldest": ["deepagents==0.7.12"],
+    "adk-oldest": ["google-adk==2.6.3"],
+    "langgraph-newest": ["langgraph", "langchain", "deepagents", *SUPERVISORS, "ag-ui-langgraph"],
+    "adk-newest": ["google-adk", "ag-ui-adk"],
+}
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """All scenarios on all hosts, oldest and newest versions, all Pythons; writes docs/conformance.md and comparison.md."""
+    shutil.rmtree(PARTS, ignore_errors=True)
+    for python in ("3.11", "3.12", "3.13"):
+        for frameworks in FRAMEWORKS:
+            session.notify(f"play-{python}(frameworks='{frameworks}')")
+    session.notify("conformance")
+
+
+@nox.session(python=["3.11", "3.12", "3.13"])
+@nox.parametrize("frameworks", list(FRAMEWORKS))
+def play(session: nox.Session, frameworks: str) -> None:
+    """One environment of the matrix."""
+    session.install("-e", ".", *FRAMEWORKS[frameworks], "ag-ui-validate")
+    PARTS.mkdir(parents=True, exist_ok=True)
+    part = PARTS / f"{frameworks}-{session.python}.json"
+    official = ["official"] if frameworks.endswith("newest") and session.python == "3.11" else []
+    session.run("python", "tests/conformance/conform_matrix.py", "play", str(part), *official)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """The pages of the matrix, made of what was played."""
+    session.install("-e", ".")
+    parts = [str(part) for part in sorted(PARTS.glob("*.json"))]
+    session.run("python", "tests/conformance/conform_matrix.py", "render", "docs", *parts)
 
 
 @nox.session

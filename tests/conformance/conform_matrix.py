@@ -163,7 +163,6 @@ START, END = "<!-- comparison: generated -->", "<!-- end of the comparison -->"
 
 def comparison(data):
     """Return docs/comparison.md: the same apps with byline and with the official bridges."""
-    ours = {name: (one, cells) for one in data["environments"] for name, cells in one["hosts"].items()}
     lines = [
         "# Comparison",
         "",
@@ -181,8 +180,12 @@ def comparison(data):
     total = [0, 0, 0, 0]
     for one in data["official"]:
         bridge = next(name for name in one["versions"] if name.startswith("ag-ui-"))
+        # Ours on the very same versions.
+        same = next(
+            ours for ours in data["environments"] if ours["versions"].items() <= one["versions"].items()
+        )
         for name, cells in one["hosts"].items():
-            mine = ours[name][1]
+            mine = same["hosts"][name]
             figures = [
                 len(cells),
                 sum(mine[scenario]["attributed"] and mine[scenario]["legal"] for scenario in cells),
@@ -214,6 +217,10 @@ def render(docs, files):
         "environments": environments,
         "official": [part["official"] for part in parts if part.get("official", {}).get("hosts")],
     }
+    for one in data["official"]:
+        for cells in one["hosts"].values():
+            for cell in cells.values():
+                del cell["findings"]  # not our streams: the figures are enough
     text = json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True)
     (docs / "conformance.json").write_text(text + "\n", encoding="utf-8")
     for name, made in pages(json.loads(text)).items():

@@ -1,10 +1,8 @@
 """The suite on every host of ours whose framework is installed."""
 
-import importlib
-import importlib.util
+import json
+from pathlib import Path
 
-from byline.hooks import Plugins
-from byline.testing import find_hosts
 from byline.testing.test_conformance import (
     parametrize,
     test_a_declared_cell_is_reproduced,
@@ -13,6 +11,7 @@ from byline.testing.test_conformance import (
     test_scenario,
     test_the_official_client_agrees,
 )
+from conform_matrix import digest, our_hosts, pages
 
 __all__ = [
     "test_a_declared_cell_is_reproduced",
@@ -22,28 +21,7 @@ __all__ = [
     "test_the_official_client_agrees",
 ]
 
-# Without an installation there are no entry points, and the adapters have to be brought.
-OURS = {"langgraph": "langgraph", "deepagents": "deepagents", "adk": "google.adk"}
-
-
-def _found(module):
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-def hosts():
-    known = Plugins().names
-    plugins = [
-        importlib.import_module(f"byline_{name}._plugin")
-        for name, framework in OURS.items()
-        if name not in known and _found(framework) and _found(f"byline_{name}")
-    ]
-    return find_hosts(plugins=plugins)
-
-
-HOSTS = hosts()
+HOSTS = our_hosts()
 
 # What is not as the scenarios say, on the newest versions.  A new entry is a decision, and so is one that goes.
 ADK = ["a-tool-that-calls-a-model", "usage-of-two-providers"]
@@ -86,3 +64,47 @@ def test_the_declared_cells_are_these():
     assert {host.name: sorted(host.declared) for host in HOSTS if newest(host)} == {
         host.name: sorted(DECLARED[host.name]) for host in HOSTS if newest(host)
     }
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+PLAYED = json.loads((DOCS / "conformance.json").read_text(encoding="utf-8"))
+
+
+def test_the_pages_are_what_was_played():
+    """Anything else was written by hand: run `nox -s matrix`."""
+    for name, made in pages(PLAYED).items():
+        assert (DOCS / name).read_text(encoding="utf-8") == made, name
+
+
+def test_what_was_played_are_these_scenarios():
+    """A scenario was changed since: run `nox -s matrix`."""
+    assert PLAYED["digest"] == digest(PLAYED["environments"])
+
+
+def test_what_was_played_is_right():
+    cells = [
+        (one["python"], host, scenario, cell["findings"])
+        for one in PLAYED["environments"]
+        for host, played in one["hosts"].items()
+        for scenario, cell in played.items()
+        if cell["status"] == "wrong"
+    ]
+    assert cells == []
+    assert {host for one in PLAYED["environments"] for host in one["hosts"]} == set(DECLARED)
+
+
+def age(environment):
+    versions = environment["versions"]
+    main = next(versions[name] for name in ("google-adk", "deepagents", "langgraph") if name in versions)
+    return [int(part) for part in main.split(".") if part.isdigit()]
+
+
+def test_what_was_played_is_what_is_declared():
+    """The newest versions in the matrix have the declared cells that the tests pin."""
+    last = {}
+    for one in sorted(PLAYED["environments"], key=age):
+        last.update(one["hosts"])
+    assert {
+        host: sorted(name for name, cell in cells.items() if cell["status"] == "declared")
+        for host, cells in last.items()
+    } == {host: sorted(names) for host, names in DECLARED.items()}

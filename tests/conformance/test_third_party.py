@@ -58,7 +58,8 @@ def test_the_framework_has_sixty_lines(example):
 def test_the_example_is_right(example):
     done = suite(example, "--byline-host", "crew_host:Host", "--byline-report", "report.json")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "30 passed, 4 skipped, 3 xfailed" in done.stdout, done.stdout
+    # One test more passes where the JavaScript client is installed.
+    assert re.search(r"(30 passed, 4|31 passed, 3) skipped, 3 xfailed", done.stdout), done.stdout
     assert (example / "report.json").is_file()
 
 

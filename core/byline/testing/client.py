@@ -20,7 +20,9 @@ REPLAY: Final = Path(__file__).parent / "replay.mjs"
 
 
 def home() -> Path:
-    """Return where the client is looked for, in the user's cache directory."""
+    """Return where the client is looked for: `BYLINE_AGUI_CLIENT`, else the user's cache directory."""
+    if given := os.environ.get("BYLINE_AGUI_CLIENT"):
+        return Path(given)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "byline-judges" / CLIENT.replace("/", "-")
 
@@ -41,7 +43,7 @@ def ask_the_client(cells: Sequence[Cell], directory: Path, seconds: float = 120.
     """
     with tempfile.TemporaryDirectory() as place:
         files: dict[str, Cell] = {}
-        for number, cell in enumerate(cells):
+        for number, cell in enumerate(cell for cell in cells if cell.messages is not None):
             file = Path(place, f"{number}.jsonl")
             file.write_text("".join(json.dumps(event) + "\n" for event in cell.stream), encoding="utf-8")
             files[str(file)] = cell
@@ -66,7 +68,7 @@ def _difference(cell: Cell, reading: Mapping[str, Any]) -> list[str]:
     if reading["error"] is not None and not failed:
         lines.append(f"the client refused the stream: {reading['error']}")
     seen = [_plain(message) for message in reading["messages"]]
-    ours = [_plain(message) for message in cell.messages]
+    ours = [_plain(message) for message in cell.messages or ()]
     if seen != ours:
         lines += [f"the ledger has {one}" for one in ours if one not in seen]
         lines += [f"the client has {one}" for one in seen if one not in ours]

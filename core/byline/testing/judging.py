@@ -45,8 +45,8 @@ class Cell:
     reason: str = ""
     """Why the cell is declared."""
     stream: list[Wire] = field(default_factory=list)
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    """The ledger's messages, for the JavaScript client to agree with."""
+    messages: list[dict[str, Any]] | None = None
+    """The ledger's messages, for the JavaScript client to agree with; `None` of a play that was broken off."""
     others: list[str] = field(default_factory=list)
     """What `ag-ui-validate` says; it is reported and decides nothing."""
     seconds: float = 0.0
