@@ -15,6 +15,8 @@ from kit import attribute_plugins, model
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
+
 SECRET = b"0123456789abcdef0123456789abcdef"
 EVERYTHING = TableDecider([("*", "*", "*")])
 BODY = "<p>" + "all of it " * 50 + "</p>"

@@ -33,6 +33,8 @@ from langgraph.prebuilt import create_react_agent
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
 
+pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
+
 pytestmark = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 
 SECRET = b"0123456789abcdef0123456789abcdef"
