@@ -82,6 +82,8 @@ class Tags:
             rf"<(?P<open>{any_element})(?=[\s>/])|</(?P<close>{any_element})\s*>|`+|~{{3,}}|:{{3,}}(?P<directive>[\w-]*)"
         )
         self._leftover: Final = re.compile(rf"<(?=/?(?:{any_element})(?:[\s>/]|\Z))")
+        any_directive = "|".join(map(re.escape, sorted(self._directives))) or r"(?!)"
+        self._revived: Final = re.compile(rf"^([ \t]*)(?=:{{3,}}(?:{any_directive})(?![\w-]))", re.MULTILINE)
 
     def find(self, text: str) -> list[Tagged]:
         """Return the artifacts of `text` in order; none overlaps another."""
@@ -144,7 +146,8 @@ class Tags:
                 continue
             pieces.append(text[at:start])
             at = end
-        return self._leftover.sub("&lt;", "".join((*pieces, text[at:])))
+        left = self._leftover.sub("&lt;", "".join((*pieces, text[at:])))
+        return self._revived.sub(r"\1\\", left)
 
     def _starts(self, token: _Token) -> bool:
         return token.kind == "open" or token.name in self._directives

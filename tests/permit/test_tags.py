@@ -1,11 +1,12 @@
 """Finding tagged artifacts: every trap that is known, and time that is linear in the text."""
 
+import gc
 import time
 
 import pytest
 from byline._tags import TAGS, Tagged, Tags
 from byline.errors import InputError
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 TAGS_ = Tags()
@@ -250,6 +251,7 @@ MARKUP = st.lists(
 ).map("".join)
 
 
+@example("<artifact>:::artifact")
 @given(MARKUP)
 def test_whatever_is_left_after_taking_off_is_no_artifact(text):
     assert TAGS_.find(TAGS_.strip(text)) == []
@@ -300,17 +302,22 @@ HARD = {
 
 
 def cost(tags: Tags, text: str) -> float:
-    best = 9.9
-    for _ in range(2):
-        began = time.process_time()
-        tags.find(text)
-        tags.strip(text)
-        best = min(best, time.process_time() - began)
-    return best
+    gc.collect()
+    gc.disable()  # it looks at all that a large text gives, again and again: that is not the parser's cost
+    try:
+        best = 9.9
+        for _ in range(3):
+            began = time.process_time()
+            tags.find(text)
+            tags.strip(text)
+            best = min(best, time.process_time() - began)
+        return best
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("make", HARD.values(), ids=HARD.keys())
 def test_time_is_linear_in_the_text(make):
-    """Eight times the text may cost up to twenty times as much; what is quadratic costs sixty-four times."""
-    small, large = cost(TAGS_, make(50_000)), cost(TAGS_, make(400_000))
-    assert large < 20 * max(small, 0.002), (small, large)
+    """Thirty-two times the text may cost up to two hundred times as much; what is quadratic costs a thousand times."""
+    small, large = cost(TAGS_, make(12_500)), cost(TAGS_, make(400_000))
+    assert large < 200 * max(small, 0.0005), (small, large)
