@@ -106,7 +106,7 @@ def matrix(session: nox.Session) -> None:
     session.notify("conformance")
 
 
-@nox.session(python=["3.11", "3.12", "3.13"])
+@nox.session(python=["3.11", "3.12", "3.13"], download_python="never")
 @nox.parametrize("frameworks", list(FRAMEWORKS))
 def play(session: nox.Session, frameworks: str) -> None:
     """One environment of the matrix."""
