@@ -611,3 +611,23 @@ async def test_a_task_call_under_a_sequential_root_is_never_answered():
         "e1:z#1| .",
         "-| RUN SUCCESS pending c2",
     ]
+
+
+async def test_a_task_in_a_sequence_is_run_as_if_it_were_none():
+    """ADK's `finish_task` ends nothing there: the agent goes on, and so does the sequence."""
+    clerk = agent("clerk", Say(calls=[("f1", "finish_task", {"result": "r"})]), Say("and so on"), mode="task")
+    root = SequentialAgent(name="seq", sub_agents=[clerk, agent("z", Say("Z says"))])
+    assert await run(runner(root), "hi", run_config=AT_ONCE) == [
+        "-| RUN",
+        "-| + e1:clerk#1 clerk (workflow_agent) by no call",
+        "e1:clerk#1| says m1",
+        "e1:clerk#1| m1 'and so on'",
+        "e1:clerk#1| said m1",
+        "e1:clerk#1| .",
+        "-| + e1:z#1 z (workflow_agent) by no call",
+        "e1:z#1| says m2",
+        "e1:z#1| m2 'Z says'",
+        "e1:z#1| said m2",
+        "e1:z#1| .",
+        "-| RUN SUCCESS",
+    ]

@@ -268,14 +268,28 @@ def test_an_empty_database_is_brought_up_to_date_once(url):
     for _ in range(2):
         opened(url).grants.spend("g", LATER)
     with opened(url)._database.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM byline_schema").all() == [(1,)]
+        assert connection.exec_driver_sql("SELECT version FROM byline_schema").all() == [(1,), (2,)]
+
+
+def test_a_database_of_an_older_byline_is_brought_up_to_date(url, monkeypatch):
+    from byline.history import Part
+    from byline.stores import _database
+
+    monkeypatch.setattr(_database, "MIGRATIONS", _database.MIGRATIONS[:1])
+    assert opened(url).grants.spend("g", LATER)
+    monkeypatch.undo()
+    store = opened(url)
+    part = Part("t", "r", 1, 0, None, "{}")
+    store.threads.append(part)
+    assert store.threads.read("t") == [part]
+    assert not store.grants.spend("g", LATER)  # what was there is there
 
 
 def test_a_database_of_a_newer_byline_is_refused(url):
     opened(url).grants.spend("g", LATER)
     with opened(url)._database.write() as connection:
         connection.exec_driver_sql("INSERT INTO byline_schema (version) VALUES (99)")
-    with pytest.raises(StoreError, match="schema 99, this byline knows 1"):
+    with pytest.raises(StoreError, match="schema 99, this byline knows 2"):
         opened(url).grants.spend("h", LATER)
 
 

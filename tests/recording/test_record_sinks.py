@@ -59,6 +59,20 @@ def test_a_slow_sink_costs_the_app_its_patience_and_not_more():
     assert tape.lost == 195
 
 
+def test_a_streaming_app_and_a_slow_sink_do_not_wait_for_each_other():
+    sink = Slow()
+    words = " ".join(["word"] * 400)
+    began = time.monotonic()
+    with record(sink, buffer=5, patience=0.5) as recording:
+        stream = team(words=words).stream(*asked("t"), stream_mode="messages", subgraphs=True)
+        said = list(stream)
+        app = time.monotonic() - began
+    sink.go.set()
+    assert len(said) > 400
+    assert app < 10
+    assert recording.lost > 0
+
+
 def test_a_sink_that_never_comes_back_does_not_keep_the_app(caplog: pytest.LogCaptureFixture):
     sink = Slow()
     tape = Tape(outlet(sink, redact=None, append=True), buffer=5, patience=0.2)

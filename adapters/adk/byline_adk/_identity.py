@@ -93,6 +93,11 @@ class Invocation:
         mode: str | None = getattr(self.agent, "mode", None)
         return mode
 
+    @property
+    def asks_back(self) -> bool:
+        """Whether it is a task that ADK keeps open until `finish_task`: delegated, or a node of a workflow."""
+        return self.kind is Kind.TASK or (self.kind is Kind.NODE and self.mode == "task")
+
     def up(self) -> "Iterator[Invocation]":
         """Yield itself, its parent, and so on."""
         one: Invocation | None = self

@@ -1,6 +1,7 @@
 """One run of an ADK app."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeAlias
@@ -26,6 +27,7 @@ from google.genai import types
 from . import _compat
 from ._artifacts import CARRIER, Carrier, carry
 from ._client_tools import OFFERED, offer
+from ._doubts import doubts
 from ._identity import Book
 from ._input import Answer, Turn, turns
 from ._observer import WATCH, observe
@@ -36,13 +38,18 @@ __all__ = ["AdkSession", "BoundRunner", "UserId", "bind"]
 
 UserId: TypeAlias = str | Callable[[RunAgentInput], str]
 
+_log = logging.getLogger("byline")
+
 DEFAULT_USER: Final = "user"
 
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundRunner":
     """Take hold of a runner, an app or a root agent; raises `UnsupportedVersionError`."""
     _compat.check()
-    return BoundRunner(_runner(target), plugins, **options)
+    runner = _runner(target)
+    for doubt in doubts(runner.agent):
+        _log.warning("%s", doubt)
+    return BoundRunner(runner, plugins, **options)
 
 
 def _runner(target: Any) -> Runner:

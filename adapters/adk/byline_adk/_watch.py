@@ -84,7 +84,7 @@ class Watch:
         if one is None or (task is not None and task.cancelling()):
             return
         one.left = True
-        if one.kind in (Kind.NODE, Kind.PART) and one.mode != "task" and not self._waits(one):
+        if one.kind in (Kind.NODE, Kind.PART) and not one.asks_back and not self._waits(one):
             one.done = True
             self._settle(one)
 
@@ -336,7 +336,7 @@ class Watch:
         if owner.kind is Kind.ROOT:
             return
         finished = any(r.name == content.FINISH_TASK for r in event.get_function_responses())
-        if finished and (owner.kind is Kind.TASK or owner.mode == "task"):
+        if finished and owner.asks_back:
             owner.result = event.output
             owner.done = True
             self._settle(owner)
@@ -454,7 +454,7 @@ class Watch:
         for one in depth_first(each for each in self.book.live if each.opened and not each.over):
             if one.kind is Kind.ROOT or self._waits(one):
                 continue
-            waits = one.kind is Kind.TASK or one.mode == "task" or one in self._outside
+            waits = one.asks_back or one in self._outside
             if waits or (one.kind is Kind.CHAT and self._keeps(one)):
                 kept.update(one.up())
                 self._say(s.Suspended(one.key or ""))

@@ -83,6 +83,19 @@ class _Tree:
         ] = {}  # by model run, the tokens that were put aside
         self.due = False  # whether there are some
 
+    def settle_soon(self) -> None:
+        """Tell what was put aside, from the recorder's thread.
+
+        Which must not wait for the run: the run may be waiting for it, to make room.
+        """
+        if not self.run.lock.acquire(blocking=False):
+            self.run.observation.later(self.settle_soon)
+            return
+        try:
+            self.settle()
+        finally:
+            self.run.lock.release()
+
     def settle(self) -> None:
         """Tell what was put aside, under the run's lock, before anything else is told.
 
@@ -239,7 +252,7 @@ class Watcher(BaseCallbackHandler):
             heard.append((token, chunk))
             if not tree.due:
                 tree.due = True
-                tree.run.observation.later(tree.settle)
+                tree.run.observation.later(tree.settle_soon)
             if tree.run.observation.raw:
                 tree.settle()
                 self._raw(tree, "on_llm_new_token", run_id, None, None, token)
