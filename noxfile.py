@@ -91,8 +91,8 @@ FRAMEWORKS = {
     "langgraph-oldest": ["langgraph==1.1.6", "langchain==1.2.15", *SUPERVISORS],
     "deepagents-oldest": ["deepagents==0.7.12"],
     "adk-oldest": ["google-adk==2.6.3"],
-    "langgraph-newest": ["langgraph", "langchain", "deepagents", *SUPERVISORS, "ag-ui-langgraph"],
-    "adk-newest": ["google-adk", "ag-ui-adk"],
+    "langgraph-newest": ["langgraph", "langchain", "deepagents", *SUPERVISORS, "ag-ui-langgraph", "fastapi"],
+    "adk-newest": ["google-adk", "ag-ui-adk", "fastapi"],
 }
 
 
