@@ -91,8 +91,8 @@ FRAMEWORKS = {
     "langgraph-oldest": ["langgraph==1.1.6", "langchain==1.2.15", *SUPERVISORS],
     "deepagents-oldest": ["deepagents==0.7.12"],
     "adk-oldest": ["google-adk==2.6.3"],
-    "langgraph-newest": ["langgraph", "langchain", "deepagents", *SUPERVISORS, "ag-ui-langgraph"],
-    "adk-newest": ["google-adk", "ag-ui-adk"],
+    "langgraph-newest": ["langgraph", "langchain", "deepagents", *SUPERVISORS, "ag-ui-langgraph", "fastapi"],
+    "adk-newest": ["google-adk", "ag-ui-adk", "fastapi"],
 }
 
 
@@ -106,7 +106,7 @@ def matrix(session: nox.Session) -> None:
     session.notify("conformance")
 
 
-@nox.session(python=["3.11", "3.12", "3.13"])
+@nox.session(python=["3.11", "3.12", "3.13"], download_python="never")
 @nox.parametrize("frameworks", list(FRAMEWORKS))
 def play(session: nox.Session, frameworks: str) -> None:
     """One environment of the matrix."""

@@ -12,7 +12,7 @@ from byline.testing.scenario import Truth
 
 from ._compat import can
 
-__all__ = ["agent_tool", "single_turn", "task", "workflow", "workflow_agents"]
+__all__ = ["agent_tool", "nothing", "single_turn", "task", "workflow", "workflow_agents"]
 
 Native = Callable[..., Awaitable["tuple[list[Any], BaseException | None]"]]
 """Runs the first turn of a scenario without byline: the events, and what was raised.
@@ -102,6 +102,11 @@ def _providers(native: Native) -> Declared:
         ],
         _shows(native, "usage-of-two-providers", nameless),
     )
+
+
+def nothing(native: Native) -> Mapping[str, Declared]:  # noqa: ARG001
+    """Return no declared cells."""
+    return {}
 
 
 def single_turn(native: Native) -> Mapping[str, Declared]:

@@ -122,7 +122,7 @@ class Builder:
     forms: frozenset[Form]
     fork = False
     results = False  # an invocation has a result only where ADK has a value for it
-    differs: Callable[[_declared.Native], Mapping[str, Declared]] = staticmethod(lambda _: {})
+    differs: Callable[[_declared.Native], Mapping[str, Declared]] = staticmethod(_declared.nothing)
     """What its declared cells are, of a function that runs a scenario without byline."""
     contracts: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = {name: version(name) for name in ("google-adk", "google-genai")}
@@ -403,7 +403,7 @@ def _cope(*, error: Exception, **_: Any) -> dict[str, str]:
 class ChatHost(SingleTurnHost):
     """Sub-agents that the conversation is handed over to."""
 
-    differs = staticmethod(lambda _: {})
+    differs = staticmethod(_declared.nothing)
     name = "adk chat"
     forms: frozenset[Form] = frozenset({"transfer"})
     contracts: Mapping[str, Any] = {
