@@ -201,11 +201,23 @@ def comparison(data):
     return "\n".join([*lines, END, ""])
 
 
-def pages(data):
-    """Return the generated pages by name."""
+def in_readme(readme, data):
+    """Return the README with the table of the comparison between its two marks."""
+    table = comparison(data).partition(START)[2].partition(END)[0]
+    before, _, rest = readme.partition(START)
+    played = ", ".join(
+        f"{name} {version}"
+        for name, version in sorted({pair for one in data["official"] for pair in one["versions"].items()})
+    )
+    return f"{before}{START}{table}\nPlayed on {data['date']} with {played}.\n{END}{rest.partition(END)[2]}"
+
+
+def pages(data, docs):
+    """Return the generated pages by their path from `docs`."""
     made = {"conformance.md": page(data)}
     if data["official"]:
         made["comparison.md"] = comparison(data)
+        made["../README.md"] = in_readme((docs / "../README.md").read_text(encoding="utf-8"), data)
     return made
 
 
@@ -225,7 +237,7 @@ def render(docs, files):
                 del cell["findings"]  # not our streams: the figures are enough
     text = json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True)
     (docs / "conformance.json").write_text(text + "\n", encoding="utf-8")
-    for name, made in pages(json.loads(text)).items():
+    for name, made in pages(json.loads(text), docs).items():
         (docs / name).write_text(made, encoding="utf-8")
         print(made)
 
