@@ -19,14 +19,15 @@ from byline.testing.host import Declared, Request, instructions
 from byline.testing.scenario import Agent, Call, Chain, Form, Loop, Parallel, Scenario, Tool, Turn
 from byline.testing.scenarios import SCENARIOS
 from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
-from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.agents.run_config import RunConfig, StreamingMode  # type: ignore[attr-defined,unused-ignore]
 from google.adk.apps import App
 from google.adk.apps.app import ResumabilityConfig
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
-from google.adk.tools import AgentTool, FunctionTool
+from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import START, JoinNode, Workflow, node
 from google.genai import types
