@@ -168,7 +168,8 @@ class Handler(BaseCallbackHandler):
             return
         if run.node is not None:
             self._left_node(run, outputs)
-            self.remotes.left(run.ns, s.Closed(str(run.id), result_of(outputs)))
+            if self.remotes.owner(run.ns) is not None:
+                self.remotes.left(run.ns, s.Closed(str(run.id), result_of(outputs)))
         if run.is_graph and run.inside is not None and run.inside.outer is not None:
             self._close(run.inside, outputs)
 
@@ -331,15 +332,14 @@ class Handler(BaseCallbackHandler):
     def _left_node(self, run: Run, outputs: Any) -> None:
         """A step is over: what its output says that no callback said, and the step itself."""
         owner = owner_of(run)
-        messages = list(messages_in(outputs))
-        for message in messages:
+        for message in messages_in(outputs):
             if isinstance(message, ToolMessage) and self.speech.waits(
                 owner, message.tool_call_id, run.inputs
             ):
                 # Caught errors and refused calls end no tool run; their answer stands in the node's output only.
                 self.speech.answer(owner, message.tool_call_id, message)
-        if not run.worked:
-            self.speech.without_a_model(owner, messages, run.inputs)
+        if not run.worked and self.remotes.owner(run.ns) is None:
+            self.speech.without_a_model(owner, outputs, run.inputs)
         if run.node is not None and not run.node.startswith("__"):
             self.sink.report(s.StepFinished(owner, run.node))
 

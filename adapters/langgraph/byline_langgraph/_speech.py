@@ -8,12 +8,12 @@ from uuid import UUID
 from ag_ui.core import token_usage_from_langchain_metadata
 from byline import signals as s
 from byline.agent import Sink
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, GenerationChunk, LLMResult
 
 from ._bridge import PREDICT_STATE, predicts, quiet
 from ._content import open_calls, parts_of, pieces
-from ._outputs import messages_in
+from ._outputs import messages_in, spelled_in
 
 __all__ = ["Model", "Speech"]
 
@@ -57,6 +57,7 @@ class Speech:
         self._answered: Final[dict[str | None, set[str]]] = {}
         self._seen: Final[set[str]] = set()  # message ids that were said in this run
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
+        self._said = 0  # how many had none
 
     def keeps_quiet(self, owner: str | None, call: str) -> bool:
         """Return whether the app keeps a call from the stream."""
@@ -207,19 +208,31 @@ class Speech:
             return False
         return call in open_calls(list(messages_in(inputs.get("state", inputs))))
 
-    def without_a_model(self, owner: str | None, messages: Sequence[BaseMessage], inputs: Any) -> None:
+    def without_a_model(self, owner: str | None, outputs: Any, inputs: Any) -> None:
         """A node that ran neither a model nor a graph and returned a new AI message said it itself."""
-        if not any(isinstance(message, AIMessage) for message in messages):
+        messages = [(raw, one) for raw, one in spelled_in(outputs) if isinstance(one, AIMessage)]
+        if not messages:
             return
-        known = {message.id for message in messages_in(inputs)}
-        for message in messages:
-            if not isinstance(message, AIMessage) or any(message is other for other in self._nameless):
-                continue
+        before = list(spelled_in(inputs))
+        known = {message.id for _, message in before if message.id is not None}
+        for raw, message in messages:
             if message.id is None:
-                self._nameless.append(message)
-            if message.id is None or (message.id not in known and message.id not in self._seen):
-                id_ = message.id or f"said-{len(self._nameless)}"
-                self._seen.add(id_)
-                model = Model(UUID(int=0), owner, {}, muted=False)
-                self.whole(model, message, run=id_)
-                self._sink.report(s.ModelOver(owner, id_))
+                # LangGraph gives the object an id when it is first returned; a mapping or a tuple stays as it is.
+                if any(raw is other for other in self._nameless) or any(raw is other for other, _ in before):
+                    continue
+                if raw is message:
+                    self._nameless.append(message)
+                self._said += 1
+                id_ = f"said-{self._said}"
+            elif (
+                message.id in known
+                or message.id in self._seen
+                or any(raw is other for other in self._nameless)
+            ):
+                continue
+            else:
+                id_ = message.id
+            self._seen.add(id_)
+            model = Model(UUID(int=0), owner, {}, muted=False)
+            self.whole(model, message, run=id_)
+            self._sink.report(s.ModelOver(owner, id_))
