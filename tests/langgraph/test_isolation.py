@@ -206,7 +206,7 @@ def test_a_fault_of_ours_changes_nothing_for_the_app(callback, monkeypatch, capl
         raise ZeroDivisionError("a bug of ours")
 
     broken.__name__ = callback
-    monkeypatch.setattr(_handler.Handler, callback, _handler._guarded(broken))
+    monkeypatch.setattr(_handler.Handler, callback, _handler.guarded(broken))
     trace = Play(team()).run()
     assert shape(trace.run.result) == [
         ("human", "go", None, None),
@@ -252,7 +252,7 @@ def test_a_fault_of_ours_leaves_the_apps_own_exception_as_it_was(monkeypatch, ca
         raise ZeroDivisionError("a bug of ours")
 
     broken.__name__ = "on_chain_error"
-    monkeypatch.setattr(_handler.Handler, "on_chain_error", _handler._guarded(broken))
+    monkeypatch.setattr(_handler.Handler, "on_chain_error", _handler.guarded(broken))
     trace = Play(agent(None, Say("main has half a", fails=RuntimeError("provider gone")))).run()
     assert (type(trace.run.error), str(trace.run.error)) == (RuntimeError, "provider gone")
     assert trace.lines == [

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Send
+from langgraph.types import Command, Send
 from test_interrupts import confirmer
 
 
@@ -297,3 +297,134 @@ def test_a_task_of_the_functional_api_asks():
         'main state {"both": "first + alpha knows"}',
         "end",
     ]
+
+
+def test_a_node_may_spell_its_messages_in_any_way_that_langgraph_takes():
+    def tuples(state: MessagesState) -> dict:
+        return {"messages": [("ai", "one"), ["assistant", "two"]]}
+
+    def mappings(state: MessagesState) -> dict:
+        calls = [{"id": "call_T", "name": "look", "args": {"q": 1}}]
+        return {
+            "messages": [
+                {"role": "assistant", "content": "three"},
+                {"role": "ai", "content": [{"type": "text", "text": "four"}], "id": "mine"},
+                {"type": "ai", "content": "five", "tool_calls": calls},
+            ]
+        }
+
+    def answers(state: MessagesState) -> dict:
+        return {"messages": {"role": "tool", "content": "found", "tool_call_id": "call_T"}}
+
+    def alone(state: MessagesState) -> Command:
+        return Command(update={"messages": ("ai", "six")})
+
+    def pairs(state: MessagesState) -> Command:
+        return Command(update=[("messages", [("ai", "seven")])])
+
+    def users(state: MessagesState) -> dict:
+        return {
+            "messages": ["ai", "what a user says", ("human", "too"), {"role": "system", "content": "rules"}]
+        }
+
+    def repeat(state: MessagesState) -> dict:
+        return {"messages": state["messages"]}
+
+    graph = chain(
+        tuples=tuples,
+        mappings=mappings,
+        answers=answers,
+        alone=alone,
+        pairs=pairs,
+        users=users,
+        repeat=repeat,
+    ).compile()
+    trace = Play(graph).run()
+    assert trace.lines == [
+        "start",
+        "main says said-1: 'one'",
+        "main says said-2: 'two'",
+        "main says said-3: 'three'",
+        "main says mine: 'four'",
+        "main says said-4: 'five'",
+        'main calls call_T in said-4: look {"q": 1}',
+        "main hears call_T: 'found'",
+        "main says said-5: 'six'",
+        "main says said-6: 'seven'",
+        "end",
+    ]
+    assert [(one.type, one.text) for one in trace.run.result["messages"]] == [
+        ("human", "go"),
+        ("ai", "one"),
+        ("ai", "two"),
+        ("ai", "three"),
+        ("ai", "four"),
+        ("ai", "five"),
+        ("tool", "found"),
+        ("ai", "six"),
+        ("ai", "seven"),
+        ("human", "ai"),
+        ("human", "what a user says"),
+        ("human", "too"),
+        ("system", "rules"),
+    ]
+
+
+def test_a_node_that_says_the_same_again_says_it_again():
+    def greet(state: MessagesState) -> dict:
+        return {"messages": [("ai", "ok")]}
+
+    builder = chain(greet=greet)
+    builder.add_conditional_edges("greet", lambda state: "greet" if len(state["messages"]) < 3 else "__end__")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "main says said-1: 'ok'",
+        "main says said-2: 'ok'",
+        "end",
+    ]
+
+
+def test_mappings_that_a_state_keeps_as_they_are_are_said_once():
+    class Plain(TypedDict):
+        messages: list
+
+    def one(state: Plain) -> dict:
+        return {"messages": [*state["messages"], {"role": "assistant", "content": "one"}]}
+
+    def two(state: Plain) -> dict:
+        return {"messages": [*state["messages"], {"role": "assistant", "content": "two"}]}
+
+    builder = StateGraph(Plain).add_node("one", one).add_node("two", two)
+    builder.add_edge(START, "one").add_edge("one", "two")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "main says said-1: 'one'",
+        "main says said-2: 'two'",
+        "end",
+    ]
+
+
+def test_the_words_of_a_subagents_node_are_the_subagents():
+    def greet(state: MessagesState) -> dict:
+        return {"messages": [("ai", "alpha greets")]}
+
+    def keep(state: MessagesState) -> dict:
+        return {"messages": state["messages"][-1:]}
+
+    assert Play(chain(alpha=chain(greet=greet).compile(name="alpha"), keep=keep).compile()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says said-1: 'alpha greets'",
+        "alpha#1 returns 'alpha greets'",
+        "end",
+    ]
+
+
+def test_what_is_no_message_is_langgraphs_to_refuse():
+    def broken(state: MessagesState) -> dict:
+        return {"messages": [{"role": "nobody", "content": "x"}]}
+
+    trace = Play(chain(broken=broken).compile()).run()
+    assert trace.lines[0] == "start"
+    assert trace.lines[1].startswith("run fails ValueError: Unexpected message type: 'nobody'.")
+    assert len(trace.lines) == 2

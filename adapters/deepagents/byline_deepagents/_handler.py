@@ -25,7 +25,9 @@ from byline import signals as s
 from byline.agent import Sink
 from byline.delegation import MODES
 from byline_langgraph._content import parts_of
-from byline_langgraph._handler import Handler, Scope, _cause, _guarded, _messages, _result, _Run, _up
+from byline_langgraph._handler import Handler, guarded
+from byline_langgraph._outputs import cause_of, messages_in, result_of
+from byline_langgraph._tree import Run, Scope, up
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.errors import GraphBubbleUp
@@ -124,7 +126,7 @@ class TaskHandler(Handler):
 
     # ----------------------------------------------------------- subagents
 
-    @_guarded
+    @guarded
     def on_chain_start(
         self,
         serialized: dict[str, Any] | None,
@@ -138,13 +140,13 @@ class TaskHandler(Handler):
             self._give_away(parent_run_id)
         super().on_chain_start(serialized, inputs, run_id=run_id, parent_run_id=parent_run_id, **kwargs)
 
-    @_guarded
+    @guarded
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         if not self.resumes:
             self._give_away(run_id)
         super().on_chain_end(outputs, run_id=run_id, **kwargs)
 
-    @_guarded
+    @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
         super().on_chain_error(error, run_id=run_id, **kwargs)
@@ -157,7 +159,7 @@ class TaskHandler(Handler):
         if run is not None and not run.is_graph and run.parent is not None and _asked_for(run.parent):
             self._open(run, run)
 
-    def _refined(self, opened: s.Opened, scope: Scope, graph: _Run, tool: _Run | None) -> s.Opened:
+    def _refined(self, opened: s.Opened, scope: Scope, graph: Run, tool: Run | None) -> s.Opened:
         asked = None if tool is None or graph.parent is not tool else _asked_for(tool)
         caller = self._prompts.get(opened.parent)
         before = None if caller is None else caller.last
@@ -177,7 +179,7 @@ class TaskHandler(Handler):
             super()._close(scope, outputs)
             return
         task.ended = True  # what its caller receives is known when the tool ends
-        task.result = _result(outputs)
+        task.result = result_of(outputs)
         if isinstance(outputs, Mapping):
             task.structured = outputs.get("structured_response")
 
@@ -188,7 +190,7 @@ class TaskHandler(Handler):
 
     # ---------------------------------------------------------------- tools
 
-    @_guarded
+    @guarded
     def on_tool_start(
         self,
         serialized: dict[str, Any] | None,
@@ -201,7 +203,7 @@ class TaskHandler(Handler):
         self._give_away(parent_run_id)
         super().on_tool_start(serialized, input_str, run_id=run_id, parent_run_id=parent_run_id, **kwargs)
 
-    @_guarded
+    @guarded
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
         task = self._tasks.pop(run_id, None)
@@ -210,7 +212,7 @@ class TaskHandler(Handler):
             return
         if task.parent is None and isinstance(output, Command) and isinstance(output.update, Mapping):
             self._written.append((task.owner, {k: v for k, v in output.update.items() if k != "messages"}))
-        node = next((run for run in _up(run) if run.node is not None), None)
+        node = next((run for run in up(run) if run.node is not None), None)
         if node is None or not _runs_one_call(node.inputs):
             self._received(task, _answer_to(task.call, output))
             super().on_tool_end(output, run_id=run_id, **kwargs)
@@ -220,7 +222,7 @@ class TaskHandler(Handler):
             self._received(*self._in_node.pop(node.id))
         self._in_node[node.id] = (task, _answer_to(task.call, output))
 
-    def _left_node(self, run: _Run, outputs: Any) -> None:
+    def _left_node(self, run: Run, outputs: Any) -> None:
         task, given = self._in_node.pop(run.id, (None, None))
         if task is not None:
             answer = _answer_to(task.call, outputs)
@@ -228,7 +230,7 @@ class TaskHandler(Handler):
                 task.structured = None  # it received something else
             self._received(task, answer or given)
             if answer is not None and task.call is not None:
-                self._answer(task.parent, task.call, answer)
+                self.speech.answer(task.parent, task.call, answer)
         super()._left_node(run, outputs)
 
     def _received(self, task: _Task, answer: ToolMessage | None) -> None:
@@ -237,7 +239,7 @@ class TaskHandler(Handler):
         result = task.result if answer is None else parts_of(answer.content)
         self.sink.report(s.Closed(task.owner, result if task.structured is None else task.structured))
 
-    @_guarded
+    @guarded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         task = self._tasks.pop(run_id, None)
         super().on_tool_error(error, run_id=run_id, **kwargs)
@@ -245,11 +247,11 @@ class TaskHandler(Handler):
             return
         self._at_work.pop(task.owner, None)
         if task.ended and not isinstance(error, GraphBubbleUp):  # what it returned could not be used
-            self.sink.report(s.Failed(task.owner, *_cause(error)))
+            self.sink.report(s.Failed(task.owner, *cause_of(error)))
 
     # -------------------------------------------------------------- prompts
 
-    @_guarded
+    @guarded
     def on_chat_model_start(
         self,
         serialized: dict[str, Any] | None,
@@ -275,7 +277,7 @@ class TaskHandler(Handler):
         if prompts.shown:
             self.sink.report(s.Observed(model.owner, PROMPT_CACHE, prompts.facts()))
 
-    @_guarded
+    @guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         model = self._models.get(run_id)
         super().on_llm_end(response, run_id=run_id, **kwargs)
@@ -297,7 +299,7 @@ class TaskHandler(Handler):
         self.sink.report(s.Observed(model.owner, PROMPT_CACHE, prompts.facts()))
 
 
-def _asked_for(tool: _Run) -> tuple[str, str] | None:
+def _asked_for(tool: Run) -> tuple[str, str] | None:
     """Return the type and the description of a `task` call, or `None` for any other tool, of this name or not."""
     inputs = tool.inputs
     if tool.call is None or tool.name != "task" or not isinstance(inputs, Mapping):
@@ -314,7 +316,7 @@ def _contract(inputs: Any, description: str) -> dict[str, Any]:
     isolated, fork = MODES["deepagents", "isolated"], MODES["deepagents", "fork"]
     if not isinstance(inputs, Mapping):
         return replace(isolated, mode=None, context=None).metadata()
-    messages = list(_messages(inputs))
+    messages = list(messages_in(inputs))
     marked = bool(inputs.get(FORK_MARK))
     if not marked and len(messages) == 1 and messages[0].content == description:
         return isolated.metadata()
@@ -342,5 +344,6 @@ def _runs_one_call(inputs: Any) -> bool:
 
 def _answer_to(call: str | None, output: Any) -> ToolMessage | None:
     return next(
-        (one for one in _messages(output) if isinstance(one, ToolMessage) and one.tool_call_id == call), None
+        (one for one in messages_in(output) if isinstance(one, ToolMessage) and one.tool_call_id == call),
+        None,
     )

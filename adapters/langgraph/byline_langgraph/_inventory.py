@@ -21,7 +21,7 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
-from ._handler import DEFAULT_NAME
+from ._tree import DEFAULT_NAME
 
 __all__ = ["Delegates", "inventory", "model_name", "own_graphs", "subagents"]
 

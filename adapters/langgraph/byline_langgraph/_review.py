@@ -1,4 +1,4 @@
-"""Reviews of tool calls: what LangChain's human-in-the-loop middleware asks, and what may be answered.
+"""Questions, and reviews of tool calls: what LangChain's human-in-the-loop middleware asks, and what may be answered.
 
 It pauses in one of two ways.  *Batched*, which is the default, raises one interrupt for all calls of a message that
 need a decision and takes `{"decisions": [...]}`, one per call in their order; *per call*, from langchain 1.5 on,
@@ -6,12 +6,14 @@ raises one interrupt for each call and takes the decision itself.  Both values a
 this module needs no middleware to read them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from byline import signals as s
 from langchain_core.messages import AIMessage, BaseMessage
 
-__all__ = ["Action", "Review", "misfit", "review_of"]
+__all__ = ["Action", "Review", "misfit", "question", "review_of"]
 
 DECISIONS: Final = ("approve", "edit", "reject", "respond")
 
@@ -99,6 +101,57 @@ def review_of(value: Any, messages: Iterable[BaseMessage] = ()) -> Review | None
             )
         )
     return Review(tuple(actions), batched=True)
+
+
+def question(
+    owner: str | None,
+    interrupt: Any,
+    call: str | None = None,
+    *,
+    messages: Iterable[BaseMessage] = (),
+    public: Callable[[str], str] = str,
+) -> s.Question:
+    """Return a LangGraph interrupt as a question.
+
+    Its value is anything.  A mapping may name the protocol's fields, in either spelling, as it may under the
+    official bridge; the value itself always goes along in `metadata["langgraph"]["raw"]`.  A review of tool calls
+    says more: which calls (of the asking agent's `messages`), and how to answer; `metadata["byline"]["toolCalls"]`
+    lists them under their `public` ids, and `toolCallId` is the first.
+    """
+    value = interrupt.value
+    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    review = review_of(value, messages)
+
+    def field(camel: str) -> Any:
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", camel).lower()
+        return fields.get(camel, fields.get(snake))
+
+    reason = fields.get("reason")
+    message = value if isinstance(value, str) else fields.get("message")
+    schema = field("responseSchema")
+    expires = field("expiresAt")
+    call = field("toolCallId") or call
+    metadata: dict[str, Any] = {"langgraph": {"raw": value}}
+    if review is not None:
+        message = message or review.message
+        schema = schema or review.schema(getattr(interrupt, "response_schema", None))
+        call = call or next((action.call for action in review.actions if action.call is not None), None)
+        metadata["byline"] = {"toolCalls": [_reviewed(action, public) for action in review.actions]}
+    return s.Question(
+        owner,
+        str(interrupt.id),
+        str(reason) if reason is not None else "langgraph:interrupt" if review is None else "tool_call",
+        message=None if message is None else str(message),
+        call=call,
+        schema=schema if isinstance(schema, Mapping) else None,
+        metadata=metadata,
+        expires_at=None if expires is None else str(expires),
+    )
+
+
+def _reviewed(action: Action, public: Callable[[str], str]) -> dict[str, Any]:
+    known = {} if action.call is None else {"toolCallId": public(action.call)}
+    return {**known, "name": action.name, "args": action.args, "decisions": list(action.decisions)}
 
 
 def misfit(review: Review, answer: Any) -> str | None:

@@ -25,7 +25,7 @@ from langgraph.types import Command, StateSnapshot, StreamMode
 from . import _compat
 from ._artifacts import Carrier, require_lookup
 from ._gate import GateHandler, ToolGate
-from ._handler import Handler, question
+from ._handler import Handler
 from ._history import told
 from ._input import (
     conversation,
@@ -37,6 +37,7 @@ from ._input import (
 )
 from ._inventory import inventory
 from ._lost import watched
+from ._review import question
 from ._rewire import Interceptor, ModelNode, rewire
 from ._walk import handoff_tools, remote_nodes
 
