@@ -99,7 +99,8 @@ class OpenFgaDecider:
         self._check: Final[Any] = ClientCheckRequest
         self._relation: Final = relation
         self._limit: Final = limit
-        self._configuration: Final[Any] = openfga_sdk.ClientConfiguration(
+        configuration: Any = openfga_sdk.ClientConfiguration
+        self._configuration: Final = configuration(
             api_url=api_url, store_id=store_id, authorization_model_id=model_id, credentials=credentials
         )
         try:

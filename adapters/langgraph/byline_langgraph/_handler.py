@@ -39,7 +39,7 @@ from langgraph.types import Command, Send
 
 from . import _compat
 from ._bridge import PREDICT_STATE, predicts, quiet, spelled_out
-from ._content import invocation_id, open_calls, parts_of, pieces
+from ._content import invocation_id, open_calls, parts_of, pieces, sent_along
 from ._remote import Remotes
 from ._review import Action, review_of
 
@@ -518,7 +518,7 @@ class Handler(BaseCallbackHandler):
             return
         owner = _owner(run)
         self._handed_over(run, output)
-        for message in _messages(output):
+        for message in (*_messages(output), *sent_along(output)):
             if isinstance(message, ToolMessage) and message.tool_call_id == run.call:
                 self._answer(owner, run.call, message)
                 return
