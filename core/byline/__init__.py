@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ResumeError,
         UnsupportedVersionError,
     )
+    from .factory import Factory
     from .history import History, MemoryThreads
     from .hooks import Candidate, Demo, Invocation, hookimpl
     from .recording import Recording, record
@@ -32,6 +33,7 @@ __all__ = [
     "Candidate",
     "Contract",
     "Demo",
+    "Factory",
     "History",
     "HookError",
     "InputError",
@@ -49,6 +51,7 @@ __all__ = [
 
 _HOMES: Final = {
     **dict.fromkeys(("Agent", "Run", "attribute"), ".agent"),
+    "Factory": ".factory",
     **dict.fromkeys(("MODES", "Contract"), ".delegation"),
     **dict.fromkeys(("Candidate", "Demo", "Invocation", "hookimpl"), ".hooks"),
     **dict.fromkeys(("History", "MemoryThreads"), ".history"),

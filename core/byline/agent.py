@@ -486,7 +486,7 @@ def attribute(
 ) -> Agent:
     """Put an existing app under attribution, without changing it.
 
-    `target` is what one of the installed adapters takes: a compiled LangGraph graph, say.  `plugins` are hook
+    `target` is what one of the installed adapters takes (a compiled LangGraph graph, say), or a `Factory` of one.  `plugins` are hook
     implementations for this agent alone; `visibility` says what a client gets to see of the subagents;
     `observers` are called with every event; `clock` gives the events' `timestamp` (`None`: none);
     `threads` is where the streams of its threads are kept for `history`: `MemoryThreads()`, or
@@ -509,6 +509,10 @@ def attribute(
 
 def adapter_of(target: Any, plugins: Plugins) -> Adapter:
     """Return the adapter that takes `target`; raises `NoAdapterError`."""
+    if type(target).__module__ == "byline.factory":
+        from .factory import FactoryAdapter
+
+        return FactoryAdapter()
     adapters = in_order(plugins.collect("byline_adapters"))
     for adapter in adapters:
         if adapter.takes(target):

@@ -363,3 +363,33 @@ async def test_with_grants_required_every_subagent_has_one_of_its_own():
         await play(attributed, Permit("ann", permit.token))
     events = await play(attributed, permit)
     assert results(events) == {"c1": "ana says"}
+
+
+# ------------------------------------------------------------------------------------------------------- factories
+
+
+async def test_a_factory_is_called_for_a_permitted_run_only_and_what_it_built_is_checked():
+    from byline import Factory
+
+    declared = [Resource("model", "scripted"), Resource("tool", "search"), Resource("subagent", "ana")]
+    built = []
+
+    def build(tools=()):
+        built.append(team(tools=tools))
+        return runner(built[-1])
+
+    attributed = guarded(Factory(build, declared), agent_id="boss")
+    permit = await permitted(attributed)
+    with pytest.raises(NotCoveredError):
+        await play(guarded(Factory(build, [*declared, Resource("tool", "shell")]), agent_id="boss"), permit)
+    with pytest.raises(DeniedError):
+        await permitted(
+            guarded(Factory(build, declared), TableDecider([("ann", "model", "*")]), agent_id="boss")
+        )
+    assert built == []
+    with pytest.raises(NotCoveredError) as raised:
+        await play(guarded(Factory(lambda: build([shell]), declared), agent_id="boss"), permit)
+    assert raised.value.resources == (Resource("tool", "shell"),)
+    assert [boss.model.requests for boss in built] == [[]]
+    await play(attributed, permit)
+    assert [len(boss.model.requests) for boss in built] == [0, 1]

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 from ag_ui.core import EventType, RunAgentInput
-from byline import attribute
+from byline import Factory, attribute
 from byline.artifacts import Artifacts, Counts
-from byline.grants import DeniedError, Grants, NotCoveredError, Permit, Resource, TableDecider
+from byline.grants import DeniedError, Grants, Inventory, NotCoveredError, Permit, Resource, TableDecider
 from byline.validator import Validator
 from byline_langgraph import lookup_tool
 from byline_langgraph.scripted import Say
@@ -57,6 +57,33 @@ def results(events):
 
 
 # ------------------------------------------------------------------------------------------------------------ grants
+
+
+def test_a_factory_is_called_for_a_permitted_run_only_and_what_it_built_is_checked():
+    built = []
+
+    def build(names=("alpha",)):
+        boss = model("done")
+        built.append(boss)
+        return deep(boss, subagents=[sub(name, "x") for name in names])
+
+    declared = attributed(build(), grants=Grants(SECRET, EVERYTHING), agent_id="boss").uses()
+    built.clear()
+
+    def factory(how=build, uses=declared):
+        return attributed(Factory(how, uses), grants=Grants(SECRET, EVERYTHING), agent_id="boss")
+
+    permit = permitted(factory())
+    more = Inventory(declared.resources | {Resource("subagent", "beta")})
+    with pytest.raises(NotCoveredError):
+        play(factory(uses=more), permit)
+    assert built == []
+    with pytest.raises(NotCoveredError) as raised:
+        play(factory(lambda: build(("alpha", "beta"))), permit)
+    assert raised.value.resources == (Resource("subagent", "beta"),)
+    assert [boss.requests for boss in built] == [[]]
+    play(factory(), permit)
+    assert [len(boss.requests) for boss in built] == [0, 1]
 
 
 def test_what_a_deep_agent_uses():

@@ -1,8 +1,11 @@
 """Hand-offs: langgraph-supervisor and langgraph-swarm."""
 
+import asyncio
+
 import pytest
 from byline_langgraph.scripted import Say
 from kit import Play, agent, call, model
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
@@ -47,6 +50,43 @@ def test_a_supervisor_hands_over_and_gets_control_back():
         "beta#1 says m4: 'beta answers'",
         "beta#1 returns 'beta answers'",
         "main says m5: 'super done'",
+        "end",
+    ]
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["hand-off first", "tool first"])
+def test_a_handoff_and_a_tool_in_one_turn_have_a_result_each(first):
+    """LangGraph waits for the tool; the supervisor's own state keeps neither call nor result."""
+
+    @tool
+    async def slow_look(q: str) -> str:
+        """Look, and take longer than a hand-off does."""
+        await asyncio.sleep(0.2)
+        return f"seen {q}"
+
+    called = [to("call_A", "alpha"), call("call_B", "slow_look", "x")]
+    told = {"call_A": "transfer_to_alpha {}", "call_B": 'slow_look {"q": "x"}'}
+    order = ["call_B", "call_A"] if first else ["call_A", "call_B"]
+    graph = supervisor(
+        [agent("alpha", "", "alpha answers")],
+        Say("super wants both", calls=called[::-1] if first else called),
+        "",
+        "super done",
+        tools=[slow_look],
+    ).compile()
+    assert Play(graph).run().lines == [
+        "start",
+        "main says m1: 'super wants both'",
+        f"main calls {order[0]}+ in m1: {told[order[0]]}",
+        f"main calls {order[1]}+ in m1: {told[order[1]]}",
+        f"main calls +{order[0]}",
+        f"main calls +{order[1]}",
+        "main hears call_A: 'Successfully transferred to alpha'",
+        "main hears call_B: 'seen x'",
+        "alpha#1 opens as handoff and back for main, call call_A in m1",
+        "alpha#1 says m2: 'alpha answers'",
+        "alpha#1 returns 'alpha answers'",
+        "main says m3: 'super done'",
         "end",
     ]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.types import Command, Send
 
-__all__ = ["Piece", "invocation_id", "open_calls", "parts_of", "pieces", "to_blocks"]
+__all__ = ["Piece", "invocation_id", "open_calls", "parts_of", "pieces", "sent_along", "to_blocks"]
 
 Piece: TypeAlias = tuple[Literal["text", "reasoning", "media"], Any]
 """What a model's answer is made of: text, thought text, or an AG-UI content part."""
@@ -131,6 +132,23 @@ def open_calls(thread: Sequence[BaseMessage]) -> set[str]:
         elif isinstance(message, ToolMessage):
             waiting.discard(message.tool_call_id)
     return waiting
+
+
+def sent_along(output: Any) -> Iterator[BaseMessage]:
+    """Yield the messages that a hand-off tool sends to the agent it hands to, instead of returning them.
+
+    Measured: a hand-off of langgraph-supervisor that is one of several calls of a turn returns
+    `Command(goto=[Send(agent, {"messages": [..., answer]})])` without an update.  Its own answer to its call stands there
+    and nowhere else: neither the answers of the turn nor the turn itself are in the graph's state afterwards.
+    """
+    for command in output if isinstance(output, list) else (output,):
+        if not isinstance(command, Command):
+            continue
+        goto = command.goto if isinstance(command.goto, list | tuple) else (command.goto,)
+        for target in goto:
+            if isinstance(target, Send) and isinstance(target.arg, Mapping):
+                messages = target.arg.get("messages")
+                yield from (one for one in messages or () if isinstance(one, BaseMessage))
 
 
 def invocation_id(name: str, *parts: str) -> str:

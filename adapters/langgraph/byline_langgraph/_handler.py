@@ -35,6 +35,7 @@ from langgraph.types import Command, Send
 
 from . import _compat
 from ._bridge import spelled_out
+from ._content import sent_along
 from ._outputs import ending_of, interrupts_of, messages_in, result_of
 from ._remote import Remotes
 from ._review import question
@@ -383,7 +384,7 @@ class Handler(BaseCallbackHandler):
             return
         owner = owner_of(run)
         self._handed_over(run, output)
-        for message in messages_in(output):
+        for message in (*messages_in(output), *sent_along(output)):
             if isinstance(message, ToolMessage) and message.tool_call_id == run.call:
                 self.speech.answer(owner, run.call, message)
                 return

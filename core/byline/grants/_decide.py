@@ -37,7 +37,8 @@ class Decider(Protocol):
     """Whoever knows the policy.
 
     Only `True` is a permission.  The method may be `async def`: then it is awaited in the loop of the caller; a
-    plain one is called in a worker thread, one request after the other.
+    plain one is called in a worker thread, one request after the other.  One with a time limit of its own raises
+    `DecisionTimedOutError` when it is over.
     """
 
     def can_use(self, request: AccessRequest) -> bool | Awaitable[bool]:
@@ -119,8 +120,8 @@ class Desk:
             )
         if work.cancelled() or (fault := work.exception()) is not None:
             fault = None if work.cancelled() else work.exception()
-            if isinstance(fault, DecisionFailedError):
-                raise fault
+            if isinstance(fault, DecisionFailedError | DecisionTimedOutError):
+                raise fault  # said by the decider itself, or by us of its answer
             name = "a cancellation" if fault is None else type(fault).__name__
             raise DecisionFailedError(
                 f"the decider failed with {name}, which permits nothing: ask who runs it"
@@ -175,6 +176,8 @@ class _Place:
             self._open += 1
         threading.Thread(target=work, name="byline decider", daemon=True).start()
         value, fault = await answer
+        if isinstance(fault, DecisionFailedError | DecisionTimedOutError):
+            raise fault
         if fault is not None:
             raise RuntimeError(f"{type(fault).__name__}: {fault}") from fault
         return value
