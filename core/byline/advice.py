@@ -82,6 +82,31 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
             "A memory agent without limits on writing may edit anything.",
             "give it permissions that allow writing in one place",
         ),
+        "mode-on-root": Rule(
+            "warning",
+            "A mode says how an agent is called, and nobody calls the root: ADK refuses the run.",
+            "leave mode out, and give it to the subagents",
+        ),
+        "mode-without-caller": Rule(
+            "warning",
+            "A mode says how a model calls an agent; one without a model runs its sub-agents whatever their mode.",
+            "make it a node of a Workflow, or leave mode out",
+        ),
+        "call-without-scheduler": Rule(
+            "warning",
+            "Tasks and single turns are scheduled by an LlmAgent or Workflow root; elsewhere the call comes to nothing.",
+            "use a Workflow, or an LlmAgent as the root",
+        ),
+        "task-after-transfer": Rule(
+            "warning",
+            "A task is scheduled by who runs the delegating agent; after a transfer nobody does.",
+            "give the task to the root, or make its caller a task as well",
+        ),
+        "task-in-task": Rule(
+            "warning",
+            "Before google-adk 2.12 a task cannot delegate a task.",
+            "upgrade, or let the root delegate both",
+        ),
         "role-guessed": Rule(
             "info",
             "A role was guessed from a name; what is said about it is only as good as the guess.",
@@ -141,6 +166,10 @@ def guess_role(agent: AgentView) -> Role | None:
 def advise(team: TeamView) -> list[Advice]:
     """Return the advice that a team's make-up gives rise to, in the order of its tree."""
     found = [_advice("path-missing", team.root.name, f"cannot read {gap}") for gap in team.gaps]
+    found += [
+        Advice(doubt.rule, RULES[doubt.rule].level, doubt.agent, doubt.message, doubt.cure)
+        for doubt in team.doubts
+    ]
     for agent, caller in team.root.walk():
         if caller is None:
             continue

@@ -185,6 +185,15 @@ class Sink:
         await self._outlet.drained()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
+        if self._observers:
+            self._show_observers(events)
+        shown = self._lens.view(events)
+        if self._keep is not None:
+            for event in shown:
+                self._keep(event)
+        self._outlet.put(shown)
+
+    def _show_observers(self, events: list[BaseEvent]) -> None:
         for observer in self._observers:
             for event in events:
                 try:
@@ -193,12 +202,6 @@ class Sink:
                     _log.warning("observer %r failed and is not called again", observer, exc_info=True)
                     self._observers = [other for other in self._observers if other is not observer]
                     break
-        see = self._lens.see
-        shown = [seen for event in events if (seen := see(event)) is not None]
-        if self._keep is not None:
-            for event in shown:
-                self._keep(event)
-        self._outlet.put(shown)
 
 
 class Run:

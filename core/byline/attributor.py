@@ -32,6 +32,7 @@ from . import events
 from . import signals as s
 from ._ending import CANCELLED, INTERRUPT_LOST, Account, byline, how_it_ended
 from ._lanes import REASONING, TEXT, Ids, Lane, Message, ToolCall, native_ids
+from ._words import word
 from .events import (
     PROTOCOL_VERSION,
     ActivitySnapshotEvent,
@@ -310,11 +311,12 @@ class Attributor:
                 )
             )
         self._out.append(
-            TextMessageContentEvent(
-                message_id=message.id,
-                delta=delta if delta.isascii() else clean_text(delta),
-                subagent_run_id=message.lane.id,
-                timestamp=self._now(),
+            word(
+                TextMessageContentEvent,
+                message.id,
+                delta if delta.isascii() else clean_text(delta),
+                message.lane.id,
+                self._now(),
             )
         )
 
@@ -327,11 +329,12 @@ class Attributor:
             message = self._message(owner, run)
             self._open_reasoning(message)
         self._out.append(
-            ReasoningMessageContentEvent(
-                message_id=message.thought,
-                delta=delta if delta.isascii() else clean_text(delta),
-                subagent_run_id=message.lane.id,
-                timestamp=self._now(),
+            word(
+                ReasoningMessageContentEvent,
+                message.thought,
+                delta if delta.isascii() else clean_text(delta),
+                message.lane.id,
+                self._now(),
             )
         )
 

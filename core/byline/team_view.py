@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["FACTS", "ROLES", "AgentView", "Fact", "Role", "Source", "TeamView", "opaque"]
+__all__ = ["FACTS", "ROLES", "AgentView", "Doubt", "Fact", "Role", "Source", "TeamView", "opaque"]
 
 Source: TypeAlias = Literal["public", "private", "declared", "opaque"]
 """Where a value comes from: an attribute anybody may read; a closure cell or an underscore attribute, which the next
@@ -79,6 +79,16 @@ class AgentView:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """What the framework accepts and then does not do: a rule of `byline.advice` that an adapter has applied."""
+
+    rule: str
+    agent: str
+    message: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
 class TeamView:
     """A team and what could not be seen of it."""
 
@@ -89,6 +99,8 @@ class TeamView:
     """Private paths that this version of the framework does not have: what was to be read there is missing."""
     limits: tuple[str, ...] = ()
     """What no inspection can see in a team of this kind."""
+    doubts: tuple[Doubt, ...] = ()
+    """What of it will not run as it was written; shown with the advice."""
 
     def with_roles(self, roles: Mapping[str, Fact]) -> "TeamView":
         """Return the team with the roles of its subagents, by name."""

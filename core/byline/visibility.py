@@ -66,6 +66,13 @@ class Lens:
         self._out_of_sight: Final[set[str]] = set()  # tool calls that were not shown
         self._steps: Final[dict[tuple[str | None, str], int]] = {}
 
+    def view(self, events: list[BaseEvent]) -> list[BaseEvent]:
+        """Return what the client sees of `events`."""
+        if len(events) == 1 and not self._changed and type(events[0]) not in _KEPT_TRACK_OF:
+            return events  # a word, most of the time
+        see = self.see
+        return [seen for event in events if (seen := see(event)) is not None]
+
     def see(self, event: BaseEvent) -> BaseEvent | None:
         """Return what the client sees of `event`: the event, a changed copy, or nothing."""
         if not self._changed and type(event) not in _KEPT_TRACK_OF:

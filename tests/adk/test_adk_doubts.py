@@ -42,7 +42,7 @@ DOUBTFUL = [
     (
         lambda: SequentialAgent(name="seq", sub_agents=[task("clerk")]),
         (
-            "agent 'clerk' has mode='task' under SequentialAgent 'seq', which runs it as if it had none: make it a node of a "
+            "agent 'clerk' has mode='task' under SequentialAgent 'seq', which runs it as if it had none; make it a node of a "
             "Workflow, or leave mode out"
         ),
     ),
@@ -74,7 +74,7 @@ def test_what_is_dropped_is_said(team, doubt, caplog):
 def test_a_task_below_a_task(caplog):
     found = said(caplog, agent("root", sub_agents=[task("upper", sub_agents=[task("lower")])]))
     doubt = (
-        "agent 'upper' is a task and delegates the task 'lower', which google-adk before 2.12 never answers: upgrade, "
+        "agent 'upper' is a task and delegates the task 'lower', which google-adk before 2.12 never answers; upgrade, "
         "or let the root delegate both"
     )
     assert found == ([] if can("nested_task") else [doubt])

@@ -8,9 +8,9 @@ from byline.delegation import MODES, Contract
 from ._compat import can
 from ._identity import Invocation, Kind
 
-__all__ = ["contract", "describe"]
+__all__ = ["AGENT_TOOL", "WORKFLOW_TOOL", "contract", "describe"]
 
-_AGENT_TOOL: Final = Contract(
+AGENT_TOOL: Final = Contract(
     "adk",
     "agent_tool",
     context="isolated",
@@ -21,7 +21,7 @@ _AGENT_TOOL: Final = Contract(
 )
 """An AgentTool runs its agent in a session of its own, which cannot wait for anybody."""
 
-_WORKFLOW_TOOL: Final = Contract("adk", "workflow_tool", context="isolated", returns="automatic")
+WORKFLOW_TOOL: Final = Contract("adk", "workflow_tool", context="isolated", returns="automatic")
 _WORKFLOW_AGENT: Final = Contract("adk", "workflow_agent", context="shared", returns="onward")
 """A sub-agent of Sequential, Parallel, Loop or a custom agent."""
 
@@ -30,7 +30,7 @@ def contract(one: Invocation) -> Contract:
     """Return what is known of how `one` was delegated to."""
     mode = getattr(one.agent, "mode", None)
     if one.kind is Kind.CALL and one.course != (one.call.course if one.call else one.course):
-        return _AGENT_TOOL
+        return AGENT_TOOL
     if one.kind is Kind.CHAT:
         # An agent without modes (a Sequential, a custom one) can be transferred to, but does not talk with the user.
         return MODES["adk", "chat"] if hasattr(one.agent, "mode") else replace(_WORKFLOW_AGENT, returns=None)
@@ -42,7 +42,7 @@ def contract(one: Invocation) -> Contract:
             known = replace(known, approvals=can("approval"))
         return replace(known, returns="onward", concurrency=None) if one.kind is Kind.NODE else known
     if one.kind is Kind.CALL:
-        return Contract("adk", mode, returns="automatic") if hasattr(one.agent, "mode") else _WORKFLOW_TOOL
+        return Contract("adk", mode, returns="automatic") if hasattr(one.agent, "mode") else WORKFLOW_TOOL
     return _WORKFLOW_AGENT if one.kind is Kind.PART else Contract("adk", mode, returns="onward")
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from byline.agent import Adapter, Bound
     from byline.recording import Observation
+    from byline.team_view import TeamView
     from byline.testing import Host
 
 __all__ = ["AdkAdapter", "byline_adapters", "byline_demos", "byline_hosts", "byline_observe"]
@@ -53,6 +54,14 @@ class AdkAdapter:
         from ._session import bind
 
         return bind(target, plugins, **options)
+
+    def describe(self, target: Any) -> "TeamView":
+        """Return the team behind a target."""
+        from . import _compat
+        from ._inspect import describe
+
+        _compat.check()
+        return describe(target)
 
 
 @hookimpl

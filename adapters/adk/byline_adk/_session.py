@@ -48,7 +48,7 @@ def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundRunner":
     _compat.check()
     runner = _runner(target)
     for doubt in doubts(runner.agent):
-        _log.warning("%s", doubt)
+        _log.warning("%s; %s", doubt.message, doubt.cure)
     return BoundRunner(runner, plugins, **options)
 
 

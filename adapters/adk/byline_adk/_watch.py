@@ -218,11 +218,13 @@ class Watch:
 
     def _partial(self, event: Any) -> None:
         said = event.content
-        if not said or not said.parts:
+        parts = said.parts if said is not None else None
+        if not parts:
             return
-        known = self._speakers.get(event.id if self._stamps else id(event.actions))
-        owner = self._owner(event) if known is None or not known[0].opened else known[0]
-        self._voice.piece(owner, event.id, said.parts)
+        id_ = event.id
+        known = self._speakers.get(id_ if self._stamps else id(event.actions))
+        owner = known[0] if known is not None and known[0].opened else self._owner(event)
+        self._voice.piece(owner, id_, parts)
 
     def _whole(self, event: Any, *, stored: bool) -> None:
         speaker = self._speaker(event)
