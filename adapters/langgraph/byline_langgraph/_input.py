@@ -25,7 +25,14 @@ from langgraph.types import Command
 from ._content import open_calls, to_blocks
 from ._review import Action, misfit, review_of
 
-__all__ = ["conversation", "edited_message", "graph_input", "new_messages", "resume_command"]
+__all__ = [
+    "conversation",
+    "edited_message",
+    "forwarded_names",
+    "graph_input",
+    "new_messages",
+    "resume_command",
+]
 
 CANCELLED_KEY: Final = "__agui_cancelled__"
 """What the official bridge resumes a graph with when the client abandons an interrupt."""
@@ -51,7 +58,7 @@ def graph_input(
     offered: dict[str, Any] = {}
     forwarded = run_input.forwarded_props
     if isinstance(forwarded, Mapping):
-        offered |= {_snake(key): value for key, value in forwarded.items() if key not in _NOT_STATE}
+        offered |= {_snake(key): forwarded[key] for key in forwarded if key not in _NOT_STATE}
     offered |= {key: value for key, value in (state or {}).items() if key != "messages"}
     if tools or context:
         # Only when the client sent some: an empty list would overwrite what the thread has.
@@ -68,6 +75,14 @@ def graph_input(
     if "messages" in channels:
         values["messages"] = list(messages)
     return values
+
+
+def forwarded_names(run_input: RunAgentInput) -> list[str]:
+    """Return the names under which the forwarded properties reach the graph."""
+    forwarded = run_input.forwarded_props
+    return (
+        [_snake(key) for key in forwarded if key not in _NOT_STATE] if isinstance(forwarded, Mapping) else []
+    )
 
 
 def is_functional(channels: Iterable[str]) -> bool:
