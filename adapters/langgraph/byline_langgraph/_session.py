@@ -219,10 +219,7 @@ class GraphSession:
         snapshot = await self._snapshot()
         # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
         pending = {
-            str(one.id): one.value
-            for task in snapshot.tasks
-            if task.result is None
-            for one in task.interrupts
+            str(one.id): one for task in snapshot.tasks if task.result is None for one in task.interrupts
         }
         if run_input.resume:
             whose = self._whose(snapshot)
