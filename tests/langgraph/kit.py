@@ -33,6 +33,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool as as_tool
 
 CONTRACTS = {
+    "something": {"framework": "langgraph"},
     "tool": {
         "framework": "langgraph",
         "mode": "tool",

@@ -4,6 +4,7 @@ import kit
 from byline_langgraph.scripted import Say
 from kit import agent, ask, call
 from langchain_core.callbacks import adispatch_custom_event
+from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 
@@ -42,11 +43,26 @@ def test_a_message():
         .run()
         .lines
     )
-    assert lines[3:7] == [
+    assert lines[3:8] == [
         OPENS,
         "alpha#1 says mine: 'by hand'",
         'alpha#1 custom manually_emit_message: {"message_id": "mine", "message": "by hand"}',
+        "alpha#1 says said-1: 'worked'",
         "alpha#1 returns 'worked'",
+    ]
+
+
+def test_a_message_that_the_node_returns_too_is_said_once():
+    async def work(state: MessagesState) -> dict:
+        await adispatch_custom_event("manually_emit_message", {"message_id": "mine", "message": "by hand"})
+        return {"messages": [AIMessage("by hand", id="mine")]}
+
+    graph = StateGraph(MessagesState).add_node("work", work).add_edge(START, "work").compile()
+    assert Play(graph).run().lines == [
+        "start",
+        "main says mine: 'by hand'",
+        'main custom manually_emit_message: {"message_id": "mine", "message": "by hand"}',
+        "end",
     ]
 
 

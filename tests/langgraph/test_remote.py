@@ -68,7 +68,7 @@ def test_what_a_remote_graph_streams_is_its_own():
         'far#1 calls call_F in f1: look {"q": 1}',
         "far#1 hears call_F: 'found'",
         "far#1 custom app.progress: 1",
-        "deep#1 opens as subgraph for far#1",
+        "deep#1 opens as something for far#1",
         "deep#1 says f2+: 'deep words'",
         "far#1 thinks f3:reasoning: 'far thinks'",
         "far#1 says f3+: 'far answers'",

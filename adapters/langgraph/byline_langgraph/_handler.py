@@ -490,4 +490,6 @@ class Handler(BaseCallbackHandler):
         for signal in spelled_out(owner, name, data):
             self.sink.report(signal)
             self.state_was_set = self.state_was_set or isinstance(signal, s.StateIs)
+            if isinstance(signal, s.Text):
+                self.speech.was_said(signal.run)
         self.sink.report(s.Custom(owner, name, data))

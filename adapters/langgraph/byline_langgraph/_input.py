@@ -23,9 +23,16 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.types import Command
 
 from ._content import open_calls, to_blocks
-from ._review import Action, misfit, review_of
+from ._review import Action, Review, misfit, review_of
 
-__all__ = ["conversation", "edited_message", "graph_input", "new_messages", "resume_command"]
+__all__ = [
+    "conversation",
+    "edited_message",
+    "forwarded_names",
+    "graph_input",
+    "new_messages",
+    "resume_command",
+]
 
 CANCELLED_KEY: Final = "__agui_cancelled__"
 """What the official bridge resumes a graph with when the client abandons an interrupt."""
@@ -51,7 +58,7 @@ def graph_input(
     offered: dict[str, Any] = {}
     forwarded = run_input.forwarded_props
     if isinstance(forwarded, Mapping):
-        offered |= {_snake(key): value for key, value in forwarded.items() if key not in _NOT_STATE}
+        offered |= {_snake(key): forwarded[key] for key in forwarded if key not in _NOT_STATE}
     offered |= {key: value for key, value in (state or {}).items() if key != "messages"}
     if tools or context:
         # Only when the client sent some: an empty list would overwrite what the thread has.
@@ -68,6 +75,14 @@ def graph_input(
     if "messages" in channels:
         values["messages"] = list(messages)
     return values
+
+
+def forwarded_names(run_input: RunAgentInput) -> list[str]:
+    """Return the names under which the forwarded properties reach the graph."""
+    forwarded = run_input.forwarded_props
+    return (
+        [_snake(key) for key in forwarded if key not in _NOT_STATE] if isinstance(forwarded, Mapping) else []
+    )
 
 
 def is_functional(channels: Iterable[str]) -> bool:
@@ -147,7 +162,7 @@ def resume_command(
     thread_id: str,
     whose: Mapping[str, str] | None = None,
 ) -> Command[Any]:
-    """Return the command that answers `entries`; `pending` are the values of the open interrupts by their id.
+    """Return the command that answers `entries`; `pending` are the open interrupts by their id.
 
     `whose` names, for the message, the subagents that asked, as far as they are known.
 
@@ -165,7 +180,7 @@ def resume_command(
                 f"resume answers interrupt {entry.interrupt_id!r} twice: send one entry per interrupt"
             )
         cancelled = entry.status != "resolved"
-        review = None if cancelled else review_of(pending[entry.interrupt_id])
+        review = None if cancelled else _review(pending[entry.interrupt_id])
         if review is not None and (wrong := misfit(review, entry.payload)) is not None:
             asker = (whose or {}).get(entry.interrupt_id)
             of = "" if asker is None else f" of subagent {asker!r}"
@@ -184,9 +199,13 @@ def open_without_answer(pending: Mapping[str, Any], thread_id: str) -> ResumeErr
     )
 
 
-def _abandoned(id_: str, value: Any) -> Any:
+def _review(interrupt: Any) -> Review | None:
+    return review_of(interrupt.value, schema=getattr(interrupt, "response_schema", None))
+
+
+def _abandoned(id_: str, interrupt: Any) -> Any:
     """Say no in the way the interrupt understands: a review of tool calls wants a decision for each."""
-    review = review_of(value)
+    review = _review(interrupt)
     if review is None:
         return {CANCELLED_KEY: True, "interrupt_id": id_}
     answers = [_refusal(action) for action in review.actions]

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from byline.team_view import TeamView
     from byline.testing import Host
 
-__all__ = ["LangGraphAdapter", "byline_adapters", "byline_demos", "byline_hosts", "byline_observe"]
+__all__ = [
+    "LangGraphAdapter",
+    "RemoteGraphAdapter",
+    "byline_adapters",
+    "byline_demos",
+    "byline_hosts",
+    "byline_observe",
+]
 
 
 class LangGraphAdapter:
@@ -52,10 +59,33 @@ class LangGraphAdapter:
         return describe(target)
 
 
+class RemoteGraphAdapter(LangGraphAdapter):
+    """Takes a `RemoteGraph`: what LangGraph has of a graph that another process runs."""
+
+    name = "langgraph-remote"
+
+    def takes(self, target: object) -> bool:
+        """Return whether `target` is a remote graph; any of its base classes tells."""
+        return any(
+            base.__module__ == "langgraph.pregel.remote" and base.__name__ == "RemoteGraph"
+            for base in type(target).__mro__
+        )
+
+    def hint(self, target: object) -> str | None:  # noqa: ARG002
+        """Leave the advice to the adapter of local graphs."""
+        return None
+
+    def bind(self, target: Any, plugins: Plugins, **options: Any) -> "Bound":
+        """Take hold of a remote graph; options: `config`, `context`."""
+        from ._remote_session import bind
+
+        return bind(target, plugins, **options)
+
+
 @hookimpl
 def byline_adapters() -> "Sequence[Adapter]":
-    """Bring the LangGraph adapter."""
-    return [LangGraphAdapter()]
+    """Bring the LangGraph adapters."""
+    return [LangGraphAdapter(), RemoteGraphAdapter()]
 
 
 @hookimpl

@@ -55,11 +55,12 @@ class Review(NamedTuple):
         return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
 
 
-def review_of(value: Any, messages: Iterable[BaseMessage] = ()) -> Review | None:
+def review_of(value: Any, messages: Iterable[BaseMessage] = (), schema: Any = None) -> Review | None:
     """Return the review that an interrupt's value asks for, or `None` when it asks for something else.
 
     `messages` are those of the agent that asked: the last answer of its model holds the calls.  A batched request
-    does not name them; they stand in the order of the message, by name and arguments.
+    does not name them; they stand in the order of the message, by name and arguments.  A request for one call leaves
+    what may be decided to the `schema` of the answer.
     """
     if not isinstance(value, Mapping):
         return None
@@ -67,7 +68,7 @@ def review_of(value: Any, messages: Iterable[BaseMessage] = ()) -> Review | None
         action = Action(
             str(value.get("name")),
             value.get("args"),
-            DECISIONS,
+            _decisions(schema),
             str(value["tool_call_id"]),
             _text(value.get("description")),
         )
@@ -120,7 +121,8 @@ def question(
     """
     value = interrupt.value
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-    review = review_of(value, messages)
+    given = getattr(interrupt, "response_schema", None)
+    review = review_of(value, messages, given)
 
     def field(camel: str) -> Any:
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", camel).lower()
@@ -128,13 +130,13 @@ def question(
 
     reason = fields.get("reason")
     message = value if isinstance(value, str) else fields.get("message")
-    schema = field("responseSchema")
+    schema = field("responseSchema") or given
     expires = field("expiresAt")
     call = field("toolCallId") or call
     metadata: dict[str, Any] = {"langgraph": {"raw": value}}
     if review is not None:
         message = message or review.message
-        schema = schema or review.schema(getattr(interrupt, "response_schema", None))
+        schema = schema or review.schema(given)
         call = call or next((action.call for action in review.actions if action.call is not None), None)
         metadata["byline"] = {"toolCalls": [_reviewed(action, public) for action in review.actions]}
     return s.Question(
@@ -196,6 +198,16 @@ def _misfit(action: Action, decision: Any) -> str | None:
     ):
         return f"the decision 'edit' about {action.name} needs 'edited_action' with 'name' and 'args'"
     return None
+
+
+def _decisions(schema: Any) -> Sequence[str]:
+    """Return the decisions that the middleware's own schema of an answer takes: one, or several told by their type."""
+    if not isinstance(schema, Mapping):
+        return DECISIONS
+    mapping = (schema.get("discriminator") or {}).get("mapping") or {}
+    only = ((schema.get("properties") or {}).get("type") or {}).get("const")
+    allowed = [only] if isinstance(only, str) else [str(one) for one in mapping]
+    return tuple(one for one in DECISIONS if one in allowed) or DECISIONS
 
 
 def _one_of(action: Action) -> dict[str, Any]:

@@ -37,11 +37,12 @@ from ._input import (
 )
 from ._inventory import inventory
 from ._lost import watched
+from ._outputs import messages_in
 from ._review import question
 from ._rewire import Interceptor, ModelNode, rewire
 from ._walk import handoff_tools, remote_nodes
 
-__all__ = ["BoundGraph", "GraphSession", "bind"]
+__all__ = ["BoundGraph", "GraphSession", "bind", "messages_of"]
 
 NOT_STATE: Final = frozenset({"messages", "tools", "ag-ui", "copilotkit"})
 """What of a graph's values is no state of the run: messages are events, the rest came from the client."""
@@ -105,6 +106,10 @@ class BoundGraph:
         if artifacts is not None:
             require_lookup(artifacts, self.uses())
 
+    def channels(self, run_input: RunAgentInput) -> Iterable[str]:  # noqa: ARG002 - a remote graph's are not known
+        """Return the names that the graph's input may have."""
+        return self.graph.channels
+
     def delegates(self, tool: BaseTool) -> Mapping[str, Any] | None:  # noqa: ARG002 - a derived adapter knows its own
         """Return the subagents behind a delegation tool by their names, or `None` for an ordinary tool."""
         return None
@@ -123,7 +128,7 @@ class BoundGraph:
         session.history = run_input.messages
         session.run_input = run_input
         # What only needs the input is said at once.
-        graph_input(run_input, (), self.graph.channels)
+        graph_input(run_input, (), self.channels(run_input))
         return session
 
     def open_native(
@@ -156,8 +161,7 @@ class BoundGraph:
         config = merge_configs(self.config, thread)
         if not (self.graph.checkpointer or "__pregel_checkpointer" in config.get("configurable", {})):
             return None
-        values = (await self.graph.aget_state(config)).values
-        messages = values.get("messages") if isinstance(values, Mapping) else None
+        messages = messages_of(await self.graph.aget_state(config))
         return told(messages) if messages else None
 
 
@@ -200,7 +204,6 @@ class GraphSession:
         run_input = self.run_input
         if run_input is None:
             return
-        graph = self._bound.graph
         self._state = plain(run_input.state)
         legacy = _legacy_resume(run_input)
         if not self._has_checkpointer():
@@ -209,15 +212,14 @@ class GraphSession:
                     "resume needs a checkpointer, and this graph was compiled without one: "
                     "compile(checkpointer=...) keeps what an interrupt has to continue"
                 )
-            self.native_input = graph_input(run_input, conversation(run_input.messages), graph.channels)
+            self.native_input = graph_input(
+                run_input, conversation(run_input.messages), self._bound.channels(run_input)
+            )
             return
-        snapshot = await graph.aget_state(self._config)
+        snapshot = await self._snapshot()
         # Not `snapshot.interrupts`: before 1.2 it goes on listing an answered one while another of its step waits.
         pending = {
-            str(one.id): one.value
-            for task in snapshot.tasks
-            if task.result is None
-            for one in task.interrupts
+            str(one.id): one for task in snapshot.tasks if task.result is None for one in task.interrupts
         }
         if run_input.resume:
             whose = self._whose(snapshot)
@@ -229,16 +231,20 @@ class GraphSession:
         else:
             self.native_input = self._continued(run_input, snapshot, await self._branch(run_input, snapshot))
 
+    async def _snapshot(self) -> StateSnapshot:
+        """Return the thread as it is."""
+        return await self._bound.graph.aget_state(self._config)
+
     async def _branch(self, run_input: RunAgentInput, snapshot: StateSnapshot) -> StateSnapshot:
         """Return where the run begins: at the end of the thread, or before a message that the client has edited.
 
         Then the run is a branch of the thread: what is before keeps its ids, and what is run again is new.
         """
-        edited = edited_message(run_input.messages, _messages_of(snapshot))
+        edited = edited_message(run_input.messages, messages_of(snapshot))
         if edited is None:
             return snapshot
         async for earlier in self._bound.graph.aget_state_history(self._config):
-            if all(message.id != edited for message in _messages_of(earlier)):
+            if all(message.id != edited for message in messages_of(earlier)):
                 self._config = merge_configs(self._config, earlier.config)
                 return earlier
         return snapshot
@@ -249,9 +255,9 @@ class GraphSession:
         A client sends the state back as it got it; what it did not change must not go through the reducers again.
         A thread that stopped at a breakpoint goes on from there unless the user says something.
         """
-        channels = self._bound.graph.channels
+        channels = self._bound.channels(run_input)
         thread = snapshot.values if isinstance(snapshot.values, Mapping) else {}
-        fresh = new_messages(run_input.messages, _messages_of(start))
+        fresh = new_messages(run_input.messages, messages_of(start))
         if isinstance(run_input.state, Mapping):
             known = plain({key: thread[key] for key in run_input.state if key in thread})
             changed = {
@@ -312,10 +318,12 @@ class GraphSession:
                 handler.remotes.settle()
             self._values(sink, part)
         elif part["type"] == "custom":
-            self._custom(sink, handler, part)
+            ns = "|".join(part["ns"])
+            scope = handler.scopes.get(ns)
+            self._custom(sink, scope.owner if scope is not None else handler.remotes.owner(ns), part["data"])
         elif part["type"] == "messages" and isinstance(part["data"][0], Mapping):
             with sink.lock:
-                handler.remotes.message("|".join(part["ns"]), part["data"][0])
+                handler.remotes.message("|".join(part["ns"]), *part["data"])
 
     def _held(self, handler: Handler) -> tuple[Pregel[Any, Any, Any, Any], list[BaseCallbackHandler]]:
         """Return the graph to run and its observers: held to the grant, and with placeholders for artifacts."""
@@ -374,11 +382,7 @@ class GraphSession:
         """Return how to report that the run's state is `state` now; a derived adapter may know whose doing it is."""
         return [s.StateIs(None, state)]
 
-    def _custom(self, sink: Sink, handler: Handler, part: Any) -> None:
-        ns = "|".join(part["ns"])
-        scope = handler.scopes.get(ns)
-        owner = scope.owner if scope is not None else handler.remotes.owner(ns)
-        data = part["data"]
+    def _custom(self, sink: Sink, owner: str | None, data: Any) -> None:
         name = data.get("name") if isinstance(data, Mapping) else None
         if isinstance(name, str) and set(data) == {"name", "value"}:
             value = data["value"]
@@ -391,9 +395,10 @@ class GraphSession:
         return bool(self._bound.graph.checkpointer) or "__pregel_checkpointer" in configurable
 
 
-def _messages_of(snapshot: StateSnapshot) -> Sequence[BaseMessage]:
+def messages_of(snapshot: StateSnapshot) -> Sequence[BaseMessage]:
+    """Return the messages of a thread."""
     values = snapshot.values if isinstance(snapshot.values, Mapping) else {}
-    return [one for one in values.get("messages") or () if isinstance(one, BaseMessage)]
+    return list(messages_in(values))
 
 
 def _legacy_resume(run_input: RunAgentInput) -> Any:

@@ -63,6 +63,10 @@ class Speech:
         """Return whether the app keeps a call from the stream."""
         return (owner, call) in self._quiet
 
+    def was_said(self, message: str) -> None:
+        """Note a message that somebody else has told: a node that returns it says nothing new."""
+        self._seen.add(message)
+
     # --------------------------------------------------------------- models
 
     def token(self, model: Model, token: Any, chunk: GenerationChunk | ChatGenerationChunk | None) -> None:
@@ -204,7 +208,11 @@ class Speech:
         """Return whether `call` is without an answer: made in this run, or in an earlier one that was suspended."""
         if call in self._unanswered.get(owner, ()):
             return True
-        if call in self._answered.get(owner, ()) or not isinstance(inputs, Mapping):
+        if call in self._answered.get(owner, ()):
+            return False
+        if isinstance(inputs, list):  # a tools node that was given just the calls to run
+            return any(isinstance(one, Mapping) and one.get("id") == call for one in inputs)
+        if not isinstance(inputs, Mapping):
             return False
         return call in open_calls(list(messages_in(inputs.get("state", inputs))))
 
