@@ -291,13 +291,17 @@ class Artifacts:
         Raises `UnknownArtifactError` for an id that is not of this thread and user, `StoreError` when the store
         fails.
         """
+        return self.tags.strip(self.found(id, thread=thread, user=user).body)
+
+    def found(self, id: str, *, thread: str, user: str) -> Artifact:  # noqa: A002
+        """Return an artifact as it was made, its tags in its body, and count a look-up.  Raises as `look_up` does."""
         found = self.store.get(id) if isinstance(id, str) and len(id) < 200 else None
         if found is None or (found.thread, found.user) != (thread, user):
             raise UnknownArtifactError(
                 f"there is no artifact {str(id)[:60]!r} in this conversation: use an id from a placeholder"
             )
         self._note([found.id], "lookup")
-        return self.tags.strip(found.body)
+        return found
 
     def counts(self, id: str) -> Counts:  # noqa: A002
         """Return how often the placeholder was sent and how often the artifact was looked up."""

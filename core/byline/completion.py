@@ -128,7 +128,9 @@ def _apart(ledger: Ledger | None, lookup: str) -> Point:
     if not shown:
         return Point(point, None, "the recording shows no artifact")
     places = ", ".join(f"{one.title or 'untitled'} in {one.message}" for one in shown)
-    return Point(point, True, f"{len(shown)} shown, each once: {places}")
+    told = ", ".join(f"{fate.placeholders} of {fate.id}" for fate in ledger.artifacts() if fate.id)
+    text = f"{len(shown)} shown, each once: {places}"
+    return Point(point, True, f"{text}; placeholders sent: {told}" if told else text)
 
 
 def _looked_up(ledger: Ledger | None, lookup: str) -> Point:

@@ -5,6 +5,7 @@ from adk_kit import agent, judge, runner, show, user
 from byline import attribute
 from byline.artifacts import Artifacts, Counts
 from byline.hooks import Plugins
+from byline.ledger import Ledger
 from byline_adk import _plugin
 from byline_adk.scripted import Say
 from google.adk.tools import AgentTool
@@ -128,7 +129,20 @@ async def test_the_root_looks_up_the_original_without_display_tags():
     events = await play(runner(boss), artifacts)
     assert results(events)["c2"] == BODY
     assert artifacts.counts(artifact.id).lookups == 1
+    [entry] = events[-1].metadata["byline"]["artifacts"]
+    assert (entry["id"], entry["title"], entry["placeholders"], entry["lookups"]) == (artifact.id, "Q3", 2, 1)
     assert [BODY in str(response) for response in read_by_the_model(boss)] == [False, True]
+
+
+async def test_shown_told_and_looked_up_are_three_facts_of_the_recording():
+    boss = team("single_turn", Say("done"), Say("more"))
+    a_runner, artifacts = runner(boss), Artifacts()
+    events = await play(a_runner, artifacts)
+    [fate] = Ledger.read(events).artifacts()
+    assert (fate.id, fate.title, fate.characters) == (the_only(artifacts).id, "Q3", len(BODY))
+    assert [(one.place, one.owner is None) for one in fate.shown] == [("result", True), ("words", False)]
+    assert (fate.placeholders, fate.lookups) == (1, 0)
+    assert Ledger.read(events).shown_twice() == []
 
 
 async def test_an_id_of_another_thread_is_refused():

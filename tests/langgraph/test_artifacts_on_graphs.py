@@ -1,6 +1,7 @@
 """Artifacts on LangGraph: the user sees the original, the parent's model a placeholder; state keeps the original."""
 
 import asyncio
+import hashlib
 import json
 import re
 
@@ -142,9 +143,13 @@ def test_with_and_without_artifacts_stream_conversation_and_callbacks_are_the_sa
         graph, model = team(Artifacts(), CALL, Say("done"))
         tree = Tree()
         events = play(graph, artifacts, config={"callbacks": [tree]})
-        wire = json.dumps(
-            [event.model_dump(by_alias=True, mode="json", exclude_none=True) for event in events]
-        )
+        told = [event.model_dump(by_alias=True, mode="json", exclude_none=True) for event in events]
+        said = told[-1].pop(
+            "metadata", {"byline": {"artifacts": []}}
+        )  # byline's own account of them, and no more
+        assert [one["title"] for one in said["byline"].pop("artifacts")] == ["Q3"] * (artifacts is not None)
+        assert said == {"byline": {}}
+        wire = json.dumps(told)
         ids = [*re.findall(r"lc_run--[0-9a-f-]+", wire), *re.findall(r'langchainRunId": "([^"]+)', wire)]
         ids += [event.subagent_run_id for event in events if event.type is EventType.SUBAGENT_STARTED]
         for number, native in enumerate(dict.fromkeys(ids)):
@@ -269,12 +274,30 @@ def test_the_parent_looks_up_the_original_without_display_tags():
     assert results(events) == {"c1": RESULT, "c2": BODY}
     assert read_by_the_model(model) == [f"Here: {artifacts.placeholder(artifact)} Done.", BODY]
     assert artifacts.counts(artifact.id) == Counts(3, 1)
+    assert events[-1].metadata["byline"] == {
+        "artifacts": [
+            {
+                "id": artifact.id,
+                "type": "text/html",
+                "title": "Q3",
+                "characters": len(BODY),
+                "digest": hashlib.blake2b(BODY.encode(), digest_size=16).hexdigest(),
+                "placeholders": 2,
+                "lookups": 1,
+            }
+        ]
+    }
     ledger = Ledger()
     for event in events:
         ledger.feed(event)
     shown = [one for one in showings(ledger.messages) if one.owner is None]
     assert [(one.place, one.tool) for one in shown] == [("result", "ask_writer")]
     assert shown_twice(showings(ledger.messages)) == [], "it is no card a second time"
+    [fate] = ledger.artifacts()
+    assert (fate.id, fate.type, fate.title, fate.characters) == (artifact.id, "text/html", "Q3", len(BODY))
+    assert [(one.call, one.owner is None) for one in fate.shown] == [("c1", True), (None, False)]
+    assert (fate.placeholders, fate.lookups) == (2, 1)
+    assert ledger.shown_twice() == []
 
 
 @pytest.mark.parametrize(("thread", "user"), [("t2", "ann"), ("t1", "bob")])

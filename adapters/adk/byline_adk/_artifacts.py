@@ -16,6 +16,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
+from byline import signals as s
+from byline._fates import ARTIFACTS, Told
+from byline.agent import Sink
 from byline.artifacts import Artifact, ArtifactError, Artifacts
 from byline.errors import StoreError
 from google.adk.plugins.base_plugin import BasePlugin
@@ -37,8 +40,15 @@ class Carrier:
     """Keeps the artifacts of one run's subagents, and tells the root's model of them."""
 
     def __init__(
-        self, artifacts: Artifacts, thread: str, user: str, book: Book, subagents: frozenset[str]
+        self,
+        artifacts: Artifacts,
+        thread: str,
+        user: str,
+        book: Book,
+        subagents: frozenset[str],
+        sink: Sink,
     ) -> None:
+        self.told: Final = Told(lambda id_, facts: sink.report(s.Observed(None, ARTIFACTS, facts, id_)))
         self.artifacts: Final = artifacts
         self.where: Final = {"thread": thread, "user": user}
         self._book: Final = book
@@ -63,6 +73,7 @@ class Carrier:
         sent: list[Artifact] = []
         fresh = [self._content(content, sent) for content in contents]
         self.artifacts.sent(sent)
+        self.told.sent(sent)
         return fresh if sent else contents
 
     def _content(self, content: Any, sent: list[Artifact]) -> Any:
@@ -135,10 +146,11 @@ class _LookUp(BaseTool):  # type: ignore[misc,unused-ignore]
         """Return the text, or why there is none."""
         carrier = self._carrier
         try:
-            text = await asyncio.to_thread(carrier.artifacts.look_up, str(args.get("id")), **carrier.where)
+            found = await asyncio.to_thread(carrier.artifacts.found, str(args.get("id")), **carrier.where)
         except (ArtifactError, StoreError) as fault:
             return {"error": f"{getattr(fault, 'code', 'store_unavailable')}: {fault}"}
-        return {"result": text}
+        carrier.told.looked_up(found)
+        return {"result": carrier.artifacts.tags.strip(found.body)}
 
 
 class _Placeholders(BasePlugin):  # type: ignore[misc,unused-ignore]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from byline.chunks import ChunkError, Expander, Plan, Wire
 from byline.events import BaseEvent
@@ -25,6 +25,10 @@ from byline.ledger._views import (
 from byline.schema import shown
 from byline.state import Json, PatchError, copied
 from byline.validator._alone import read_alone
+
+if TYPE_CHECKING:
+    from byline._fates import Fate
+    from byline.artifacts import ShownTwice
 
 __all__ = ["Ledger", "Record"]
 
@@ -239,6 +243,31 @@ class Ledger:
     def runs(self) -> tuple[Run, ...]:
         """The runs of the thread, with the token usage of each."""
         return tuple(self._book.runs)
+
+    def artifacts(self, *, tags: "Iterable[str] | None" = None) -> "list[Fate]":
+        """Return what became of each artifact: shown to the user, told to the parent, looked up.
+
+        Where it was shown stands in the messages; the other two are what the runs say at their ends.
+        "That a subagent's result was on the screen and that the parent's next answer has it are confirmed separately."
+        `tags` are the app's own, where they are not the common ones.
+        """
+        from byline._fates import ARTIFACTS, fates
+        from byline.artifacts import TAGS
+
+        told = [entry for run in self._book.runs for entry in run.observed.get(ARTIFACTS, ())]
+        return fates(self.messages, told, tags=TAGS if tags is None else tags)
+
+    def shown_twice(
+        self, *, tags: "Iterable[str] | None" = None, lookup: str | None = None
+    ) -> "list[ShownTwice]":
+        """Return which artifacts the user was shown twice, and why; `lookup` is the name of the look-up tool.
+
+        "The composition of the screen does not cover the problem up": both stay in `messages`.
+        """
+        from byline.artifacts import LOOKUP, TAGS, showings, shown_twice
+
+        shown = showings(self.messages, tags=TAGS if tags is None else tags)
+        return shown_twice(shown, lookup=lookup or LOOKUP)
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
