@@ -40,7 +40,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ._database import Database
 
-__all__ = ["Claim", "Kept", "Known", "SqlRuns", "Written"]
+__all__ = ["Claim", "Kept", "Known", "LastFrame", "News", "SqlRuns", "Written"]
 
 _CHANNEL: Final = "byline_runs"
 _STOP: Final = "!"
@@ -124,6 +124,14 @@ class Kept(NamedTuple):
     ended: bool
 
 
+class News(NamedTuple):
+    """There is something new of a run, or, where `token` is `None`, of any run."""
+
+    token: str | None
+    stop: bool = False
+    """Whether it may be that somebody wants it stopped."""
+
+
 class SqlRuns:
     """The runs of several servers; every method is one short transaction, called from any thread."""
 
@@ -146,9 +154,7 @@ class SqlRuns:
     def _alive(self, connection: Connection, worker: str, lease: float) -> None:
         until = self._now(lease)
         statement = self._inserting(_WORKERS).values(worker=worker, lease=until)
-        connection.execute(
-            statement.on_conflict_do_update(index_elements=["worker"], set_={"lease": until})
-        )
+        connection.execute(statement.on_conflict_do_update(index_elements=["worker"], set_={"lease": until}))
 
     # --------------------------------------------------------------- the owner's side
 
@@ -200,16 +206,22 @@ class SqlRuns:
                 values: dict[str, Any] = {"frames": one.first + one.count}
                 if one.ended:
                     values.update(ended=1, kept_until=self._now(keep))
-                mine = and_(_RUNS.c.token == one.token, _RUNS.c.ended == 0)
+                mine = and_(_RUNS.c.token == one.token, _RUNS.c.ended == 0, _RUNS.c.frames == one.first)
                 change = update(_RUNS).where(mine).values(values).returning(_RUNS.c.token)
                 if connection.execute(change).first() is None:
-                    lost.add(one.token)
+                    if not self._is_there(connection, one):
+                        lost.add(one.token)
                     continue
                 if one.count:
                     row = {"token": one.token, "first": one.first, "body": one.body}
                     connection.execute(_FRAMES.insert().values(row))
                 self._notify(connection, one.token)
         return lost
+
+    def _is_there(self, connection: Connection, one: Written) -> bool:
+        """Return whether frames were written before: their commit went through, and we did not hear of it."""
+        same = and_(_FRAMES.c.token == one.token, _FRAMES.c.first == one.first, _FRAMES.c.body == one.body)
+        return connection.execute(select(_FRAMES.c.token).where(same)).first() is not None
 
     def stops(self, worker: str) -> dict[str, str]:
         """Return which of a worker's runs somebody wants stopped, and why."""
@@ -277,37 +289,37 @@ class SqlRuns:
         with self._database.read() as connection:
             idle = connection.execute(select(_RUNS.c.token).where(self._forgotten()).limit(1)).first() is None
         if not idle:
-            with self._database.write() as connection:
+            with self._database.write(alone=True) as connection:
                 self._forget(connection, self._forgotten())
                 connection.execute(delete(_WORKERS).where(_WORKERS.c.lease < self._now(-_FORGOTTEN / 1000)))
         return ended
 
-    def changes(self, stopped: Callable[[], bool]) -> Iterator[tuple[str | None, bool]]:
-        """Yield a run's token, and whether the news is a wish to stop it, whenever there is news, until `stopped`.
+    def changes(self, stopped: Callable[[], bool]) -> Iterator[News]:
+        """Yield whatever news there is, until `stopped`.
 
-        A token of `None` stands for any run: that is all that SQLite tells, and PostgreSQL after a new connection.
+        Of any run is all that SQLite tells, and PostgreSQL after a new connection.
         Raises `StoreError` or the driver's own errors when the database goes away; call it again then.
         """
         return self._checks(stopped) if self._database.is_sqlite else self._notices(stopped)
 
-    def _notices(self, stopped: Callable[[], bool]) -> Iterator[tuple[str | None, bool]]:
+    def _notices(self, stopped: Callable[[], bool]) -> Iterator[News]:
         import psycopg
 
         with psycopg.connect(self._database.address, autocommit=True) as connection:
             connection.execute(f"LISTEN {_CHANNEL}")
-            yield None, True  # what was told while nobody listened
+            yield News(None, stop=True)  # what was told while nobody listened
             while not stopped():
                 for notice in connection.notifies(timeout=_CHECK, stop_after=1):
-                    yield notice.payload.removeprefix(_STOP), notice.payload.startswith(_STOP)
+                    yield News(notice.payload.removeprefix(_STOP), notice.payload.startswith(_STOP))
 
-    def _checks(self, stopped: Callable[[], bool]) -> Iterator[tuple[str | None, bool]]:
+    def _checks(self, stopped: Callable[[], bool]) -> Iterator[News]:
         with self._database.raw() as connection:
             seen = None
             while not stopped():
                 (version,) = connection.cursor().execute("PRAGMA data_version").fetchone()
                 if version != seen:
                     seen = version
-                    yield None, True
+                    yield News(None, stop=True)
                 time.sleep(_CHECK)
 
     # --------------------------------------------------------------- the statements' parts
@@ -317,7 +329,9 @@ class SqlRuns:
         more = int(ahead * 1000)
         if self._database.is_sqlite:  # one file, one host, one clock
             return literal_column(str(time.time_ns() // 1_000_000 + more), BigInteger)
-        return literal_column(f"((extract(epoch from clock_timestamp()) * 1000)::bigint + ({more}))", BigInteger)
+        return literal_column(
+            f"((extract(epoch from clock_timestamp()) * 1000)::bigint + ({more}))", BigInteger
+        )
 
     def _orphaned(self) -> Any:
         alive = exists().where(_WORKERS.c.worker == _RUNS.c.worker, _WORKERS.c.lease >= self._now())
@@ -347,10 +361,9 @@ class SqlRuns:
         return ended
 
     def _forget(self, connection: Connection, which: Any) -> None:
-        gone = select(_RUNS.c.token).where(which)
-        for table in (_FRAMES, _READERS):
+        gone = [row.token for row in connection.execute(select(_RUNS.c.token).where(which).limit(500))]
+        for table in (_FRAMES, _READERS, _RUNS):
             connection.execute(delete(table).where(table.c.token.in_(gone)))
-        connection.execute(delete(_RUNS).where(which))
 
     def _notify(self, connection: Connection, payload: str) -> None:
         if not self._database.is_sqlite:
