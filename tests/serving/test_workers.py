@@ -1,6 +1,7 @@
 """Several workers behind one address: real processes on one PostgreSQL, and on one SQLite file."""
 
 import asyncio
+import itertools
 import time
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def test_a_run_is_followed_to_its_end_on_another_worker(tmp_path: Path, url: str
     assert both.events[-1]["outcome"]["type"] == "success"
     assert whole.events == whole_there.events == both.events
     # Live: what came in over some seconds came in pieces, none of them long after it was written.
-    gaps = [after - before for before, after in zip(arrived, arrived[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(arrived)]
     assert arrived[-1] - arrived[0] > 3
     assert max(gaps) < (2.0 if url.startswith("sqlite") else 1.0)
     assert history["messages"][-1]["content"] == WORDS

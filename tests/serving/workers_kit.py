@@ -31,6 +31,8 @@ slow = app(" ".join(f"word{number}" for number in range(60)), 0.1)
 endless = app(" ".join(f"word{number}" for number in range(3000)), 0.1)
 """
 
+SERVE = [sys.executable, "-m", "byline.cli", "serve"]
+
 
 class Worker:
     def __init__(self, process: "subprocess.Popen[str]", url: str, errors: Path) -> None:
@@ -51,8 +53,7 @@ def launch(folder: Path, target: str, store: str, name: str, *options: str) -> W
     errors = folder / f"{name}.err"
     with errors.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "byline.cli", "serve", f"workers_app:{target}", "--port", "0"]
-            + ["--store", store, *options],
+            [*SERVE, f"workers_app:{target}", "--port", "0", "--store", store, *options],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             stdout=subprocess.PIPE,

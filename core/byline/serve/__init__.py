@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from byline.events import BaseEvent
     from byline.history import Threads
     from byline.serve._http import UserOf
-    from byline.stores import SqlStore
+    from byline.stores._sql import SqlStore
 
 __all__ = ["app"]
 

@@ -370,7 +370,8 @@ class Runs:
         """
         live = self._known.get((thread, run_id))
         if live is not None and live.user == user:
-            if self._sharing is None or following is None or live.holds(following):
+            elsewhere = self._sharing is not None and following is not None and not live.holds(following)
+            if not elsewhere:
                 return live
         if self._sharing is not None:
             followed = await self._sharing.find(thread, run_id, user)

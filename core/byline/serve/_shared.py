@@ -26,7 +26,7 @@ from byline.serve._runs import Limits, LiveRun, RefusedError, run_exists, thread
 from byline.stores._runs import Kept, LastFrame, News, SqlRuns, Written
 
 if TYPE_CHECKING:
-    from byline.stores import SqlStore
+    from byline.stores._sql import SqlStore
 
 __all__ = ["FollowedRun", "Share", "Sharing"]
 
@@ -105,7 +105,7 @@ class Share:
     def written(self) -> bool:
         """What `next` gave is in the database; returns whether there is more."""
         assert self._writing is not None  # noqa: S101
-        self.saved += self._writing.count
+        self.saved += self._writing.frames
         ended, self._writing = self._writing.ended, None
         if ended:
             self.close()
@@ -171,7 +171,7 @@ class FollowReader:
         return None
 
     def _new(self, kept: Kept) -> bytes:
-        self._at = min(self._at, kept.frames)
+        self._at = kept.following
         pieces = []
         for first, body in kept.stretches:
             frames = body.split(b"\n\n")[:-1]  # a frame is one line of JSON and ends with an empty one

@@ -108,20 +108,21 @@ class Written(NamedTuple):
     token: str
     first: int
     """The number of the first frame."""
-    count: int
+    frames: int
+    """How many."""
     body: bytes
     ended: bool
     """Whether they are its last."""
 
 
 class Kept(NamedTuple):
-    """What a log holds from some frame on."""
+    """What a log holds from frame `following` on."""
 
-    stretches: Sequence[tuple[int, bytes]]
+    following: int
+    """What was asked for; less where a worker died with frames unwritten that a reader has: then the last frame."""
+    stretches: Sequence[tuple[int, bytes]] = ()
     """Each with the number of its first frame; the first of them may begin earlier than was asked."""
-    frames: int
-    """How many there are in all."""
-    ended: bool
+    ended: bool = False
 
 
 class News(NamedTuple):
@@ -203,7 +204,7 @@ class SqlRuns:
         lost: set[str] = set()
         with self._database.write() as connection:
             for one in written:
-                values: dict[str, Any] = {"frames": one.first + one.count}
+                values: dict[str, Any] = {"frames": one.first + one.frames}
                 if one.ended:
                     values.update(ended=1, kept_until=self._now(keep))
                 mine = and_(_RUNS.c.token == one.token, _RUNS.c.ended == 0, _RUNS.c.frames == one.first)
@@ -212,7 +213,7 @@ class SqlRuns:
                     if not self._is_there(connection, one):
                         lost.add(one.token)
                     continue
-                if one.count:
+                if one.frames:
                     row = {"token": one.token, "first": one.first, "body": one.body}
                     connection.execute(_FRAMES.insert().values(row))
                 self._notify(connection, one.token)
@@ -247,20 +248,22 @@ class SqlRuns:
 
     def read(self, token: str, following: int) -> Kept | None:
         """Return what a run's log holds from frame `following` on, a part of it where it is long."""
-        begins = select(func.max(_FRAMES.c.first)).where(
-            _FRAMES.c.token == token, _FRAMES.c.first <= following
-        )
-        wanted = select(_FRAMES).where(
-            _FRAMES.c.token == token, _FRAMES.c.first >= func.coalesce(begins.scalar_subquery(), 0)
-        )
         with self._database.read() as connection:
             run = connection.execute(select(_RUNS).where(_RUNS.c.token == token)).first()
             if run is None:
                 return None
+            if run.ended and following > run.frames:
+                following = run.frames - 1
             if following >= run.frames:
-                return Kept((), run.frames, bool(run.ended))
-            rows = connection.execute(wanted.order_by(_FRAMES.c.first).limit(_STRETCHES)).all()
-        return Kept([(row.first, bytes(row.body)) for row in rows], run.frames, bool(run.ended))
+                return Kept(following, ended=bool(run.ended))
+            begins = select(func.max(_FRAMES.c.first)).where(
+                _FRAMES.c.token == token, _FRAMES.c.first <= following
+            )
+            wanted = _FRAMES.c.token == token, _FRAMES.c.first >= func.coalesce(begins.scalar_subquery(), 0)
+            rows = connection.execute(
+                select(_FRAMES).where(*wanted).order_by(_FRAMES.c.first).limit(_STRETCHES)
+            ).all()
+        return Kept(following, [(row.first, bytes(row.body)) for row in rows], bool(run.ended))
 
     def attend(self, token: str, worker: str, patience: float) -> None:
         """Somebody reads a run at `worker`: it shall go on, or be kept, for `patience` seconds from now."""
