@@ -400,6 +400,8 @@ class Sharing:
                 for news in self.runs.changes(self._closed.is_set):
                     self._tell(news)
             except Exception:
+                if self._closed.is_set():
+                    return
                 _log.warning("there is no news from the store now", exc_info=True)
                 self._closed.wait(_RETRY)
 

@@ -29,11 +29,14 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
+    bindparam,
     delete,
     exists,
     func,
+    literal,
     literal_column,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -163,10 +166,6 @@ class SqlRuns:
         self, worker: str, lease: float, thread_id: str, run_id: str, user: str | None, last: "LastFrame"
     ) -> Claim:
         """Take a thread for a new run, unless it has one that lives; one whose worker has died is ended by `last`."""
-        with self._database.write() as connection:
-            self._alive(connection, worker, lease)  # in the same transaction: nobody takes us for dead
-        dead = and_(_RUNS.c.thread_id == thread_id, self._orphaned())
-        self._end_orphans(dead, last)
         token = uuid.uuid4().hex
         stale = and_(_RUNS.c.thread_id == thread_id, _RUNS.c.run_id == run_id, self._forgotten())
         row = {
@@ -180,10 +179,14 @@ class SqlRuns:
             "kept_until": 0,
         }
         statement = self._inserting(_RUNS).values(row).on_conflict_do_nothing().returning(_RUNS.c.token)
-        with self._database.write() as connection:
-            self._forget(connection, stale)
-            if connection.execute(statement).first() is not None:
-                return Claim(token)
+        for _ in range(2):
+            with self._database.write() as connection:
+                self._alive(connection, worker, lease)  # or one that was asleep would begin as a dead one
+                self._forget(connection, stale)
+                if connection.execute(statement).first() is not None:
+                    return Claim(token)
+            if not self._end_orphans(and_(_RUNS.c.thread_id == thread_id, self._orphaned()), last):
+                break
         with self._database.read() as connection:
             same = and_(_RUNS.c.thread_id == thread_id, _RUNS.c.run_id == run_id)
             busy = and_(_RUNS.c.thread_id == thread_id, _RUNS.c.ended == 0)
@@ -201,23 +204,26 @@ class SqlRuns:
 
         Returns the tokens of the runs that are not ours any more: somebody else has ended them.
         """
-        lost: set[str] = set()
-        with self._database.write() as connection:
-            for one in written:
-                values: dict[str, Any] = {"frames": one.first + one.frames}
-                if one.ended:
-                    values.update(ended=1, kept_until=self._now(keep))
-                mine = and_(_RUNS.c.token == one.token, _RUNS.c.ended == 0, _RUNS.c.frames == one.first)
-                change = update(_RUNS).where(mine).values(values).returning(_RUNS.c.token)
-                if connection.execute(change).first() is None:
-                    if not self._is_there(connection, one):
-                        lost.add(one.token)
-                    continue
-                if one.frames:
-                    row = {"token": one.token, "first": one.first, "body": one.body}
-                    connection.execute(_FRAMES.insert().values(row))
-                self._notify(connection, one.token)
-        return lost
+        mine = _RUNS.c.token.in_(one.token for one in written), _RUNS.c.ended == 0
+        held = select(_RUNS.c.token, _RUNS.c.frames).where(*mine).order_by(_RUNS.c.token)
+        with self._database.write() as connection:  # five statements, however many runs there are
+            if not self._database.is_sqlite:
+                held = held.with_for_update()
+            frames = {row.token: row.frames for row in connection.execute(held)}
+            good = [one for one in written if frames.get(one.token) == one.first]
+            for ended, values in ((False, {}), (True, {"ended": 1, "kept_until": self._now(keep)})):
+                some = [one for one in good if one.ended == ended]
+                change = update(_RUNS).where(_RUNS.c.token == bindparam("which"))
+                change = change.values(frames=bindparam("upto"), **values)
+                if some:
+                    connection.execute(
+                        change, [{"which": one.token, "upto": one.first + one.frames} for one in some]
+                    )
+            rows = [{"token": one.token, "first": one.first, "body": one.body} for one in good if one.frames]
+            if rows:
+                connection.execute(_FRAMES.insert(), rows)
+            self._notify(connection, *(one.token for one in good))
+            return {one.token for one in written if one not in good and not self._is_there(connection, one)}
 
     def _is_there(self, connection: Connection, one: Written) -> bool:
         """Return whether frames were written before: their commit went through, and we did not hear of it."""
@@ -331,7 +337,7 @@ class SqlRuns:
         """The time `ahead` seconds from now, in milliseconds: the database's, for workers' clocks may differ."""
         more = int(ahead * 1000)
         if self._database.is_sqlite:  # one file, one host, one clock
-            return literal_column(str(time.time_ns() // 1_000_000 + more), BigInteger)
+            return literal(time.time_ns() // 1_000_000 + more, BigInteger)
         return literal_column(
             f"((extract(epoch from clock_timestamp()) * 1000)::bigint + ({more}))", BigInteger
         )
@@ -368,9 +374,10 @@ class SqlRuns:
         for table in (_FRAMES, _READERS, _RUNS):
             connection.execute(delete(table).where(table.c.token.in_(gone)))
 
-    def _notify(self, connection: Connection, payload: str) -> None:
-        if not self._database.is_sqlite:
-            connection.execute(select(func.pg_notify(_CHANNEL, payload)))
+    def _notify(self, connection: Connection, *payloads: str) -> None:
+        if payloads and not self._database.is_sqlite:
+            every = {"channel": _CHANNEL, "payloads": list(payloads)}
+            connection.execute(text("SELECT pg_notify(:channel, unnest(CAST(:payloads AS text[])))"), every)
 
     def _inserting(self, table: Table) -> Any:
         """Return the dialect's own INSERT: only that one knows ON CONFLICT."""
