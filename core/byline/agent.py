@@ -431,8 +431,11 @@ class Agent:
         """
         return self._run(self._bound.open_native(*args, **kwargs), permit)
 
-    def observed_by(self, *observers: Observer) -> "Agent":
-        """Return the same agent with more observers."""
+    def observed_by(self, *observers: Observer, threads: Threads | None = None) -> "Agent":
+        """Return the same agent with more observers; `threads` is where its threads are kept if it has nowhere."""
+        keeper = self._keeper
+        if keeper is None and threads is not None:
+            keeper = Keeper(threads)
         return Agent(
             self.target,
             self.adapter,
@@ -441,7 +444,7 @@ class Agent:
             visibility=self._visibility,
             observers=(*self._observers, *observers),
             clock=self._clock,
-            keeper=self._keeper,
+            keeper=keeper,
         )
 
     @property

@@ -268,7 +268,7 @@ def test_an_empty_database_is_brought_up_to_date_once(url):
     for _ in range(2):
         opened(url).grants.spend("g", LATER)
     with opened(url)._database.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM byline_schema").all() == [(1,), (2,)]
+        assert connection.exec_driver_sql("SELECT version FROM byline_schema").all() == [(1,), (2,), (3,)]
 
 
 def test_a_database_of_an_older_byline_is_brought_up_to_date(url, monkeypatch):
@@ -289,7 +289,7 @@ def test_a_database_of_a_newer_byline_is_refused(url):
     opened(url).grants.spend("g", LATER)
     with opened(url)._database.write() as connection:
         connection.exec_driver_sql("INSERT INTO byline_schema (version) VALUES (99)")
-    with pytest.raises(StoreError, match="schema 99, this byline knows 2"):
+    with pytest.raises(StoreError, match="schema 99, this byline knows 3"):
         opened(url).grants.spend("h", LATER)
 
 

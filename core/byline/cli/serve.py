@@ -39,7 +39,8 @@ __all__ = ["serve"]
 @click.option(
     "--store",
     metavar="URL",
-    help="Where threads are kept: sqlite:///file.db or postgresql://...; without it, in memory.",
+    help="What several servers share, and threads are kept in: sqlite:///file.db or postgresql://...; "
+    "without it, in memory.",
 )
 def serve(
     target: str,
@@ -68,7 +69,7 @@ def serve(
     from byline.stores import open_store
 
     try:
-        threads = MemoryThreads() if store is None else open_store(store).threads
+        shared = None if store is None else open_store(store)
         application = app(
             load(target),
             path=path,
@@ -76,7 +77,8 @@ def serve(
             grace=grace,
             max_runs=max_runs,
             max_body=max_body,
-            threads=threads,
+            threads=MemoryThreads() if shared is None else None,
+            store=shared,
         )
     except BylineError as fault:
         raise click.ClickException(str(fault)) from fault

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from byline.events import BaseEvent
     from byline.history import Threads
     from byline.serve._http import UserOf
+    from byline.stores._sql import SqlStore
 
 __all__ = ["app"]
 
@@ -35,6 +36,7 @@ def app(
     max_body: int = 10_000_000,
     max_log: int = 16_000_000,
     threads: "Threads | None" = None,
+    store: "SqlStore | None" = None,
 ) -> "Starlette":
     """Return an ASGI application that serves `agent`, an `attribute()`d agent or what `attribute` takes.
 
@@ -46,7 +48,10 @@ def app(
     `keep_alive` after how many seconds of silence a comment is sent; `max_runs` how many runs may be open,
     `max_body` the largest request in bytes, `max_log` how many bytes of one run are kept: beyond that it waits for
     its readers.  `threads` is where the streams are kept for `GET` on a thread, as in `attribute(..., threads=...)`;
-    an agent that is attributed already brings its own.
+    an agent that is attributed already may bring its own.
+
+    `store`, as `byline.stores.open_store` returns it, makes several servers on one database one: a run can be read
+    and stopped at any of them, a thread runs once at a time over all, and `threads` are the store's unless given.
 
     Raises `InputError` when Starlette is missing or `path` is no path, and what `attribute` raises.
     """
@@ -60,9 +65,17 @@ def app(
     if not path.startswith("/"):
         raise InputError(f"path is {path!r}, expected one that begins with /")
 
+    if store is not None and threads is None:
+        threads = store.threads
+
     def observed(observer: "Callable[[BaseEvent], object]") -> Agent:
-        known = agent if isinstance(agent, Agent) else attribute(agent, threads=threads)
-        return known.observed_by(observer)
+        known = agent if isinstance(agent, Agent) else attribute(agent)
+        return known.observed_by(observer, threads=threads)
 
     limits = Limits(grace=grace, keep_alive=keep_alive, max_runs=max_runs, max_body=max_body, max_log=max_log)
-    return build(observed, path=path, user=user, cors=cors, limits=limits)
+    sharing = None
+    if store is not None:
+        from byline.serve._shared import Sharing  # it needs the extra `store`
+
+        sharing = Sharing(store, limits, threads)
+    return build(observed, path=path, user=user, cors=cors, limits=limits, sharing=sharing)

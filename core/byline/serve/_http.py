@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 from ag_ui.core import AgentCapabilities, MultiAgentCapabilities, SubagentInfo, TransportCapabilities
@@ -29,6 +29,9 @@ from byline.errors import BylineError, InputError, ResumeError, StoreError
 from byline.events import PROTOCOL_VERSION, BaseEvent, RunAgentInput, SubagentStartedEvent
 from byline.grants import GrantError, Permit
 from byline.serve._runs import Limits, LiveRun, RefusedError, Runs
+
+if TYPE_CHECKING:
+    from byline.serve._shared import FollowedRun, Sharing
 
 __all__ = ["UserOf", "build"]
 
@@ -52,7 +55,9 @@ class EventStream(Response):
 
     media_type = EventEncoder().get_content_type()
 
-    def __init__(self, live: LiveRun, following: int, keep_alive: float, address: str) -> None:
+    def __init__(
+        self, live: "LiveRun | FollowedRun", following: int, keep_alive: float, address: str
+    ) -> None:
         super().__init__(
             headers={
                 "cache-control": "no-cache, no-transform",
@@ -113,7 +118,7 @@ class Service:
         """Begin a run and stream it."""
         user = await self._who(request)
         run_input = _parsed(await _body(request, self._runs.limits.max_body))
-        live = self._runs.begin(run_input, user, await self._permit(run_input, user))
+        live = await self._runs.begin(run_input, user, await self._permit(run_input, user))
         address = self._address(live)
         response = EventStream(live, 0, self._runs.limits.keep_alive, address)
         async with live.reading():  # the grace begins when the client has gone, not before it got an answer
@@ -127,13 +132,14 @@ class Service:
             case [thread] if request.method == "GET":
                 return await self._history(thread, user)
             case [thread, "runs", run_id]:
-                live = self._runs.find(thread, run_id, user)
+                following = None if request.method == "DELETE" else _following(request)
+                live = await self._runs.find(thread, run_id, user, following)
             case _:
                 raise RefusedError(404, "not_found", "expected threads/THREAD or threads/THREAD/runs/RUN")
-        if request.method == "DELETE":
-            live.cancel("the client stopped the run")
+        if following is None:
+            await live.stop("the client stopped the run")
             return JSONResponse({"status": "stopping"}, status_code=202)
-        return EventStream(live, _following(request), self._runs.limits.keep_alive, self._address(live))
+        return EventStream(live, following, self._runs.limits.keep_alive, self._address(live))
 
     async def _history(self, thread: str, user: str | None) -> Response:
         """Give a thread's messages with their owners, and its invocation tree, as far as they are kept."""
@@ -176,7 +182,7 @@ class Service:
             status_code=503 if closing else 200,
         )
 
-    def _address(self, live: LiveRun) -> str:
+    def _address(self, live: "LiveRun | FollowedRun") -> str:
         thread, run = (quote(part, safe="") for part in live.key)
         return f"{self._path.rstrip('/')}/threads/{thread}/runs/{run}"
 
@@ -299,6 +305,7 @@ def build(
     user: UserOf | None,
     cors: Sequence[str],
     limits: Limits,
+    sharing: "Sharing | None" = None,
 ) -> Starlette:
     """Return the application; `agent_for` is given the observer that the service adds to the agent."""
     # What `capabilities` tells where nobody can say it beforehand: the subagents that runs have shown.
@@ -309,11 +316,12 @@ def build(
             seen.setdefault(event.name, event.description)
 
     agent = agent_for(watch)
-    runs = Runs(agent, limits)
+    runs = Runs(agent, limits, sharing)
     service = Service(agent, runs, user, path, seen)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        runs.start()
         yield
         await runs.close()
 

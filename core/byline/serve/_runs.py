@@ -3,6 +3,9 @@
 A run writes into a log and readers read from it, each at its own pace, so a client that went away can come back and
 get what it missed.  The three limits are all here: how much of a run is kept (then the run waits for its readers), how
 many runs are open, and how long a run waits for a client that went away.
+
+Readers of this process read from memory.  Where several servers share a database the log is written there too
+(`_shared`), for readers that come back to another one.
 """
 
 import asyncio
@@ -11,17 +14,20 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ag_ui.encoder import EventEncoder
 
 from byline.agent import Agent, Run
-from byline.errors import BylineError
+from byline.errors import BylineError, StoreError
 from byline.events import RunAgentInput, RunErrorEvent
 from byline.grants import Permit
 from byline.user import as_user
 
-__all__ = ["Limits", "LiveRun", "Reader", "RefusedError", "Runs"]
+if TYPE_CHECKING:
+    from byline.serve._shared import FollowedRun, Share, Sharing
+
+__all__ = ["Limits", "LiveRun", "Reader", "RefusedError", "Runs", "run_exists", "thread_busy"]
 
 _log = logging.getLogger("byline")
 
@@ -50,6 +56,19 @@ class RefusedError(BylineError):
         self.status: Final = status
         self.code: Final = code
         self.more: Final = more
+
+
+def thread_busy(thread: str, run_id: str | None) -> RefusedError:
+    """Return the refusal of a run beside another; `run_id` is the other's, where the client may know it."""
+    running = {} if run_id is None else {"runId": run_id}
+    return RefusedError(409, "thread_busy", f"thread {thread!r} has a run under way", **running)
+
+
+def run_exists(thread: str, run_id: str) -> RefusedError:
+    """Return the refusal of a run whose id was used."""
+    return RefusedError(
+        409, "run_exists", f"thread {thread!r} had a run {run_id!r}: a new run needs a new id"
+    )
 
 
 class Reader:
@@ -91,7 +110,12 @@ class LiveRun:
     """One run of the agent with its log."""
 
     def __init__(
-        self, run: Run, user: str | None, limits: Limits, ended: Callable[["LiveRun"], None]
+        self,
+        run: Run,
+        user: str | None,
+        limits: Limits,
+        ended: Callable[["LiveRun"], None],
+        share: "Share | None" = None,
     ) -> None:
         self.run: Final = run
         self.user: Final = user
@@ -99,6 +123,8 @@ class LiveRun:
         self.task: asyncio.Task[None] | None = None
         self._limits: Final = limits
         self._ended: Final = ended
+        self._share: Final = share
+        self._asking: asyncio.Task[None] | None = None
         self._frames: Final[deque[bytes]] = deque()
         self._first = 0  # the number of the oldest frame that is kept
         self._size = 0
@@ -118,6 +144,10 @@ class LiveRun:
         """Whether it has no event at all: it was refused."""
         return self._first + len(self._frames) == 0
 
+    def holds(self, following: int) -> bool:
+        """Return whether frame `following` is still in memory, or has not been yet."""
+        return following >= self._first
+
     @asynccontextmanager
     async def reading(self, following: int = 0) -> AsyncIterator[Reader]:
         """Give a reader of what comes from frame number `following` on."""
@@ -136,8 +166,7 @@ class LiveRun:
             self._readers.discard(reader)
             self._room.set()
             if not self._readers and not self.over and self._leaving is None:
-                loop = asyncio.get_running_loop()
-                self._leaving = loop.call_later(self._limits.grace, self._nobody_came_back)
+                self._wait_for_somebody(self._limits.grace)
 
     def after(self, reader: Reader) -> bytes:
         """Return the frames that `reader` has not read, and count them as read."""
@@ -161,19 +190,42 @@ class LiveRun:
         if not self.over and self._cancelling is None:
             self._cancelling = asyncio.create_task(self._cancel(reason))
 
+    async def stop(self, reason: str) -> None:
+        """Stop the run: what a reader may ask for."""
+        self.cancel(reason)
+
     async def _cancel(self, reason: str) -> None:
         await self.run.cancel(reason)
         self._room.set()
         if not self._begun.done() and self.task is not None:  # its app has not been called yet
             self.task.cancel()
 
+    def _wait_for_somebody(self, seconds: float) -> None:
+        self._leaving = asyncio.get_running_loop().call_later(seconds, self._nobody_came_back)
+
     def _nobody_came_back(self) -> None:
         self._leaving = None
-        self.cancel(f"the client did not come back within {self._limits.grace:g} s")
+        if self._share is None:
+            self.cancel(f"the client did not come back within {self._limits.grace:g} s")
+        else:
+            self._asking = asyncio.create_task(self._unless_read_elsewhere(self._share))
+
+    async def _unless_read_elsewhere(self, share: "Share") -> None:
+        try:
+            wanted = await share.attended()
+        except StoreError:
+            wanted = 1.0  # nobody can tell now
+        if self._readers or self.over:
+            return
+        if wanted > 0:
+            self._wait_for_somebody(wanted)
+        else:
+            self.cancel(f"the client did not come back within {self._limits.grace:g} s")
 
     async def pump(self) -> None:
         """Run the agent into the log."""
         encoder = EventEncoder()
+        refusal: BylineError | None = None
         try:
             async for event in self.run:
                 self._put(encoder.encode(event))
@@ -182,41 +234,53 @@ class LiveRun:
                 if self._size > self._limits.max_log:
                     await self._make_room()
         except BaseException as fault:
-            self._failed(fault, encoder)
+            refusal = self._failed(fault, encoder)
             if not isinstance(fault, Exception):
                 raise
         finally:
+            if self._share is not None:  # whoever sees the end may begin the thread's next run anywhere
+                await (self._share.release() if self.empty else self._share.finish())
             self.over = True
+            if refusal is not None:
+                self._begun.set_exception(refusal)
+                self._begun.exception()  # nobody may be waiting any more
             if self._leaving is not None:
                 self._leaving.cancel()
             for reader in self._readers:
                 reader.wake()
             self._ended(self)
 
-    def _failed(self, fault: BaseException, encoder: EventEncoder) -> None:
-        """Before the first event the fault is the request's; later it is the end of the stream."""
+    def _failed(self, fault: BaseException, encoder: EventEncoder) -> BylineError | None:
+        """Before the first event the fault is the request's: return it; later it is the end of the stream."""
         if not self._begun.done():
-            known = isinstance(fault, BylineError)
-            if not known:
-                _log.error("run %r of thread %r could not begin", *reversed(self.key), exc_info=fault)
-            refusal = fault if known else RefusedError(500, "internal", "the run could not begin")
-            self._begun.set_exception(refusal)
-            self._begun.exception()  # nobody may be waiting any more
-            return
+            if isinstance(fault, BylineError):
+                return fault
+            _log.error("run %r of thread %r could not begin", *reversed(self.key), exc_info=fault)
+            return RefusedError(500, "internal", "the run could not begin")
         _log.error("run %r of thread %r broke off", *reversed(self.key), exc_info=fault)
         self._put(encoder.encode(RunErrorEvent(message="the server failed; see its log", code="internal")))
+        return None
 
     def _put(self, text: str) -> None:
         frame = f"id: {self._first + len(self._frames)}\n{text}".encode()
         self._frames.append(frame)
         self._size += len(frame)
+        if self._share is not None:
+            self._share.put(frame)
         for reader in self._readers:
             reader.wake()
+
+    def saved(self) -> None:
+        """More of the log is in the database."""
+        self._room.set()
 
     async def _make_room(self) -> None:
         """Forget what all readers have; wait for them, or for somebody to come back, while it is too much."""
         while self._size > self._limits.max_log and self._cancelling is None:
-            read = min((reader.at for reader in self._readers), default=self._first)
+            if self._share is None:
+                read = min((reader.at for reader in self._readers), default=self._first)
+            else:  # what is in the database can be read from there
+                read = min([self._share.saved, *(reader.at for reader in self._readers)])
             while self._first < read and self._size > self._limits.max_log // 2:
                 self._size -= len(self._frames.popleft())
                 self._first += 1
@@ -228,49 +292,92 @@ class LiveRun:
 class Runs:
     """The runs of one server: one per thread at a time, the finished ones for a while longer."""
 
-    def __init__(self, agent: Agent, limits: Limits) -> None:
+    def __init__(self, agent: Agent, limits: Limits, sharing: "Sharing | None" = None) -> None:
         self.limits: Final = limits
         self.closing = False
         self._agent: Final = agent
         self._by_thread: Final[dict[str, LiveRun]] = {}
         self._known: Final[dict[tuple[str, str], LiveRun]] = {}
+        self._sharing: Final = sharing
+        self._claiming = 0
 
     @property
     def open(self) -> int:
         """How many runs are under way."""
         return len(self._by_thread)
 
-    def begin(self, run_input: RunAgentInput, user: str | None, permit: Permit | None = None) -> LiveRun:
+    def start(self) -> None:
+        """Take part in what several servers share, if they do."""
+        if self._sharing is not None:
+            self._sharing.start()
+
+    async def begin(
+        self, run_input: RunAgentInput, user: str | None, permit: Permit | None = None
+    ) -> LiveRun:
         """Begin a run.  Raises `RefusedError`, and `InputError` for an input that the agent cannot use."""
+        if self._sharing is None:
+            return self._begin(run_input, user, permit, None)
+        # To its end also when the request is given up: a thread that is taken and not run would stay taken.
+        return await asyncio.shield(asyncio.create_task(self._claim(self._sharing, run_input, user, permit)))
+
+    async def _claim(
+        self, sharing: "Sharing", run_input: RunAgentInput, user: str | None, permit: Permit | None
+    ) -> LiveRun:
+        self._admit(run_input, user)
+        self._claiming += 1
+        try:
+            share = await sharing.claim(run_input.thread_id, run_input.run_id, user)
+        finally:
+            self._claiming -= 1
+        try:
+            return self._begin(run_input, user, permit, share)
+        except BaseException:
+            await share.release()
+            raise
+
+    def _admit(self, run_input: RunAgentInput, user: str | None) -> None:
         if self.closing:
             raise RefusedError(503, "closing", "the server is shutting down")
         thread, run_id = run_input.thread_id, run_input.run_id
         busy = self._by_thread.get(thread)
         if busy is not None:
-            running = {"runId": busy.run.run_id} if busy.user == user else {}
-            raise RefusedError(409, "thread_busy", f"thread {thread!r} has a run under way", **running)
+            raise thread_busy(thread, busy.run.run_id if busy.user == user else None)
         if (thread, run_id) in self._known:
-            raise RefusedError(
-                409, "run_exists", f"thread {thread!r} had a run {run_id!r}: a new run needs a new id"
-            )
-        if self.open >= self.limits.max_runs:
+            raise run_exists(thread, run_id)
+        if self.open + self._claiming >= self.limits.max_runs:
             raise RefusedError(503, "too_many_runs", f"{self.open} runs are open, which is as many as may be")
+
+    def _begin(
+        self, run_input: RunAgentInput, user: str | None, permit: Permit | None, share: "Share | None"
+    ) -> LiveRun:
+        self._admit(run_input, user)
         with as_user(user):
             run = self._agent.run(run_input, permit=permit)
-        live = LiveRun(run, user, self.limits, self._over)
-        self._by_thread[thread] = self._known[live.key] = live
+        live = LiveRun(run, user, self.limits, self._over, share)
+        if share is not None:
+            share.belongs_to(live)
+        self._by_thread[run_input.thread_id] = self._known[live.key] = live
         with as_user(user):
-            live.task = asyncio.create_task(live.pump(), name=f"byline serve {run_id}")
+            live.task = asyncio.create_task(live.pump(), name=f"byline serve {run_input.run_id}")
         return live
 
-    def find(self, thread: str, run_id: str, user: str | None) -> LiveRun:
-        """Return a run that is under way or has just finished; raises `RefusedError`, also for another user's."""
+    async def find(
+        self, thread: str, run_id: str, user: str | None, following: int | None = None
+    ) -> "LiveRun | FollowedRun":
+        """Return a run that is under way or has just finished, to be read from frame `following` on.
+
+        Raises `RefusedError`, also for another user's.
+        """
         live = self._known.get((thread, run_id))
-        if live is None or live.user != user:
-            raise RefusedError(
-                404, "no_such_run", f"thread {thread!r} has no run {run_id!r} that can be read"
-            )
-        return live
+        if live is not None and live.user == user:
+            elsewhere = self._sharing is not None and following is not None and not live.holds(following)
+            if not elsewhere:
+                return live
+        if self._sharing is not None:
+            followed = await self._sharing.find(thread, run_id, user)
+            if followed is not None:
+                return followed
+        raise RefusedError(404, "no_such_run", f"thread {thread!r} has no run {run_id!r} that can be read")
 
     async def close(self) -> None:
         """Refuse new runs, stop those under way, and wait for their ends to be written."""
@@ -280,6 +387,8 @@ class Runs:
             live.cancel("the server is shutting down")
         if tasks:
             await asyncio.wait(tasks, timeout=10)
+        if self._sharing is not None:
+            await self._sharing.close()
 
     def _over(self, live: LiveRun) -> None:
         if self._by_thread.get(live.run.thread_id) is live:

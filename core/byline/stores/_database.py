@@ -73,6 +73,31 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             lines {blob} NOT NULL,
             PRIMARY KEY (thread_id, run_id, began, part))""",
     ),
+    (
+        "CREATE TABLE byline_workers (worker TEXT PRIMARY KEY, lease BIGINT NOT NULL)",
+        """CREATE TABLE byline_runs (
+            token TEXT PRIMARY KEY,
+            thread_id TEXT NOT NULL,
+            run_id TEXT NOT NULL,
+            user_id TEXT,
+            worker TEXT NOT NULL,
+            frames BIGINT NOT NULL,
+            ended INTEGER NOT NULL,
+            kept_until BIGINT NOT NULL,
+            stop TEXT,
+            UNIQUE (thread_id, run_id))""",
+        "CREATE UNIQUE INDEX byline_runs_one_per_thread ON byline_runs (thread_id) WHERE ended = 0",
+        """CREATE TABLE byline_run_frames (
+            token TEXT NOT NULL,
+            first BIGINT NOT NULL,
+            body {blob} NOT NULL,
+            PRIMARY KEY (token, first))""",
+        """CREATE TABLE byline_run_readers (
+            token TEXT NOT NULL,
+            worker TEXT NOT NULL,
+            until BIGINT NOT NULL,
+            PRIMARY KEY (token, worker))""",
+    ),
 )
 """What each version of the schema adds to the one before.  Never change one that was released: append."""
 
@@ -116,6 +141,17 @@ class Database:
         """Let other writers go on, but nobody who wants to be alone; for the rest of the transaction."""
         if not self.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _LOCK})
+
+    @property
+    def address(self) -> str:
+        """The database as the PostgreSQL driver takes it, for a connection of one's own; password included."""
+        return self._url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+    @contextmanager
+    def raw(self) -> Iterator[Any]:
+        """Give one of the driver's own connections, for what is asked of the same one again and again."""
+        with self._named_faults(), closing(self._ready().raw_connection()) as connection:
+            yield connection
 
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""

@@ -34,6 +34,7 @@ from byline.history import Part
 from byline.team import AgentRecord, TeamChange
 
 from ._database import Database
+from ._runs import SqlRuns
 
 __all__ = ["SqlArtifacts", "SqlGrants", "SqlStore", "SqlTeams", "SqlThreads"]
 
@@ -88,7 +89,7 @@ _PARTS: Final = Table(
 
 
 class SqlStore:
-    """The stores of one database, for `Team`, `Grants`, `Artifacts` and the history of threads."""
+    """The stores of one database: for `Team`, `Grants`, `Artifacts`, the history of threads and `serve`."""
 
     def __init__(self, url: str, *, timeout: float = 30.0) -> None:
         self._database: Final = Database(url, timeout)
@@ -96,6 +97,7 @@ class SqlStore:
         self.grants: Final = SqlGrants(self._database)
         self.artifacts: Final = SqlArtifacts(self._database)
         self.threads: Final = SqlThreads(self._database)
+        self.runs: Final = SqlRuns(self._database)
 
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
