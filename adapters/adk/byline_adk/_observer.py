@@ -65,7 +65,8 @@ class Observer(BasePlugin):  # type: ignore[misc,unused-ignore]  # untyped in so
         self._see("before_model", lambda watch: watch.ask_model(callback_context, llm_request.model))
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
-        if self._stamps:
+        watch = WATCH.get() if self._stamps else None
+        if watch is not None and watch.to_stamp:  # only the first piece of an answer
             self._see("after_model", lambda watch: watch.stamp(callback_context, llm_response))
 
     async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> None:
@@ -84,7 +85,7 @@ class Observer(BasePlugin):  # type: ignore[misc,unused-ignore]  # untyped in so
         if watch is None:
             return
         try:
-            if self._stamps:
+            if self._stamps and event.custom_metadata:
                 watch.unstamp(event)
             if watch.is_inside(invocation_context.invocation_id):
                 watch.event(event, stored=False)

@@ -42,6 +42,12 @@ _log = logging.getLogger("byline")
 
 DEFAULT_USER: Final = "user"
 
+CONTEXT: Final = "_ag_ui_context"
+"""The key of the session's state that holds the input's `context`: the one that ag-ui-adk uses."""
+
+FORWARDED_PROPS: Final = "_ag_ui_forwarded_props"
+"""The key of the session's state that holds the input's `forwardedProps`, where they are an object."""
+
 
 def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundRunner":
     """Take hold of a runner, an app or a root agent; raises `UnsupportedVersionError`."""
@@ -50,6 +56,13 @@ def bind(target: Any, plugins: Plugins, **options: Any) -> "BoundRunner":
     for doubt in doubts(runner.agent):
         _log.warning("%s; %s", doubt.message, doubt.cure)
     return BoundRunner(runner, plugins, **options)
+
+
+def _beside(run_input: RunAgentInput) -> dict[str, Any]:
+    """Return what an input brings beside messages, tools and state, by its key in the session's state."""
+    context = [{"description": one.description, "value": one.value} for one in run_input.context or ()]
+    props = run_input.forwarded_props
+    return {CONTEXT: context, FORWARDED_PROPS: plain(props) if isinstance(props, Mapping) else {}}
 
 
 def _runner(target: Any) -> Runner:
@@ -192,6 +205,11 @@ class AdkSession:
             key: value
             for key, value in (self.run_input.state or {}).items()
             if key not in self._state or plain(self._state[key]) != value
+        }
+        changes |= {
+            key: value
+            for key, value in _beside(self.run_input).items()
+            if value != self._state.get(key, type(value)())
         }
         if session is None and not runner.auto_create_session:
             await service.create_session(app_name=runner.app_name, state=changes, **self._where)

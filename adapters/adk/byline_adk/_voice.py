@@ -155,4 +155,5 @@ class Voice:
 
 
 def _kept(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in state.items() if not key.startswith("temp:")}
+    """Return what of a state is the client's: not what lasts for one run, and not what it said beside its state."""
+    return {key: value for key, value in state.items() if not key.startswith(("temp:", "_ag_ui_"))}

@@ -52,7 +52,7 @@ class Watch:
         self._frames: Final[dict[int, tuple[Any, Invocation]]] = {}
         self._speakers: Final[dict[int | str, tuple[Invocation, Any]]] = {}
         self._marks: Final[dict[Invocation, int | str]] = {}
-        self._to_stamp: Final[set[Invocation]] = set()
+        self.to_stamp: Final[set[Invocation]] = set()
         self._by_key: Final[dict[str, Invocation]] = {}
         self._spawns: Final[dict[ToolUse, Spawn]] = {}
         self._broken: Final[dict[ToolUse, tuple[str, str | None]]] = {}
@@ -106,7 +106,7 @@ class Watch:
         one.speaking = True
         one.model = model
         if self._stamps:
-            self._to_stamp.add(one)
+            self.to_stamp.add(one)
         else:
             actions = ctx._event_actions  # noqa: SLF001 - the answer's events carry this very object
             self._speaks(one, id(actions), actions)
@@ -114,8 +114,8 @@ class Watch:
     def stamp(self, ctx: Any, response: Any) -> None:
         """Write on the first piece of an answer whose it is, where its events do not share their actions."""
         one = self._frame(ctx) or HERE.get()
-        if one in self._to_stamp:
-            self._to_stamp.remove(one)
+        if one in self.to_stamp:
+            self.to_stamp.remove(one)
             self._by_key[one.key or ""] = one
             response.custom_metadata = {**(response.custom_metadata or {}), STAMP: one.key or ""}
 
