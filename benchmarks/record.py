@@ -2,12 +2,16 @@
 
     python benchmarks/record.py [rounds]
 
+What the imports left in memory is frozen first.  Else a full garbage collection, which takes longer than all that is
+measured, falls into every round that allocates a little more than the others, and into none of those.
+
 The team is a supervisor with two subagents in parallel and models that stream 200 words each; CPU time of the whole
 process, the recorder's own thread included, best of several rounds taken in turn.
 """
 
 import asyncio
 import contextlib
+import gc
 import sys
 import tempfile
 import time
@@ -71,6 +75,8 @@ def main(rounds: int) -> None:
             path = Path(folder) / f"{job.__name__}.jsonl"
             bare, recorded = [], []
             cpu(job, path)
+            gc.collect()
+            gc.freeze()
             for _ in range(rounds):
                 bare.append(cpu(job, None))
                 recorded.append(cpu(job, path))
