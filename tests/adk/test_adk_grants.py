@@ -117,6 +117,39 @@ async def test_a_workflow_at_the_root_uses_its_nodes():
     assert [len(one.model.requests) for one in (first, second)] == [1, 1]
 
 
+async def test_a_workflows_functions_and_tools_are_tools_and_a_join_is_nothing():
+    from google.adk.tools import FunctionTool
+    from google.adk.workflow import START, JoinNode, Workflow
+
+    hidden = agent("hidden", Say("x"))
+
+    def step(node_input):
+        return f"stepped {node_input}"
+
+    async def asks(node_input):
+        return hidden.name
+
+    graph = Workflow(
+        name="wf",
+        edges=[
+            (START, step, (agent("a", Say("A")), agent("b", Say("B"))), JoinNode(name="j")),
+            (START, FunctionTool(search)),
+            (START, asks),
+            (START, Workflow(name="inner", edges=[(START, agent("c", Say("C")))])),
+        ],
+    )
+    used = guarded(graph).uses()
+    assert sorted(f"{kind} {name}" for kind, name in used.resources) == [
+        "subagent a",
+        "subagent b",
+        "subagent inner",
+        "tool asks",
+        "tool search",
+        "tool step",
+    ]
+    assert [(one.name, one.why) for one in used.opaque] == [("asks", "the tool holds agent 'hidden'")]
+
+
 async def test_a_node_added_to_a_workflow_after_the_grant_is_refused():
     from google.adk.workflow import START, Workflow
 
