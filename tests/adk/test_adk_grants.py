@@ -105,6 +105,76 @@ async def test_model_tools_subagents_and_plugins_are_found():
     assert used.opaque == ()
 
 
+async def test_a_workflow_at_the_root_uses_its_nodes():
+    from google.adk.workflow import START, Workflow
+
+    first, second = agent("first", Say("1"), tools=[shell]), agent("second", Say("2"))
+    attributed = guarded(Workflow(name="wf", edges=[(START, first), (first, second)]))
+    used = attributed.uses()
+    assert sorted(f"{kind} {name}" for kind, name in used.resources) == ["subagent first", "subagent second"]
+    assert sorted(used.inside["first"].resources) == [("model", "scripted"), ("tool", "shell")]
+    await play(attributed, await permitted(attributed))
+    assert [len(one.model.requests) for one in (first, second)] == [1, 1]
+
+
+async def test_a_workflows_functions_and_tools_are_tools_and_a_join_is_nothing():
+    from google.adk.tools import FunctionTool
+    from google.adk.workflow import START, JoinNode, Workflow
+
+    hidden = agent("hidden", Say("x"))
+
+    def step(node_input):
+        return f"stepped {node_input}"
+
+    async def asks(node_input):
+        return hidden.name
+
+    graph = Workflow(
+        name="wf",
+        edges=[
+            (START, step, (agent("a", Say("A")), agent("b", Say("B"))), JoinNode(name="j")),
+            (START, FunctionTool(search)),
+            (START, asks),
+            (START, Workflow(name="inner", edges=[(START, agent("c", Say("C")))])),
+        ],
+    )
+    used = guarded(graph).uses()
+    assert sorted(f"{kind} {name}" for kind, name in used.resources) == [
+        "subagent a",
+        "subagent b",
+        "subagent inner",
+        "tool asks",
+        "tool search",
+        "tool step",
+    ]
+    assert [(one.name, one.why) for one in used.opaque] == [("asks", "the tool holds agent 'hidden'")]
+
+
+async def test_a_node_added_to_a_workflow_after_the_grant_is_refused():
+    from google.adk.workflow import START, Workflow
+
+    first, second = agent("first", Say("1")), agent("second", Say("2"))
+    permit = await permitted(guarded(Workflow(name="wf", edges=[(START, first)])))
+    with pytest.raises(NotCoveredError) as raised:
+        await play(guarded(Workflow(name="wf", edges=[(START, first), (first, second)])), permit)
+    assert raised.value.resources == (Resource("subagent", "second"),)
+    assert first.model.requests == second.model.requests == []
+
+
+async def test_skills_are_refused_as_opaque_unless_allowed_by_name():
+    """Where ADK's skills come from stands in private fields only, so they cannot be granted one by one."""
+    skill_toolset = pytest.importorskip(
+        "google.adk.tools.skill_toolset", reason="this version of ADK has no skills"
+    )
+    from google.adk.skills.models import Frontmatter, Skill
+
+    skill = Skill(frontmatter=Frontmatter(name="pdf", description="reads"), instructions="Read it.")
+    boss = team(tools=[skill_toolset.SkillToolset([skill])])
+    with pytest.raises(NotCoveredError, match=r"'SkillToolset': .* allow=\['SkillToolset'\]"):
+        await permitted(guarded(boss))
+    assert await permitted(guarded(boss, allow=["SkillToolset"]))
+
+
 # ------------------------------------------------------------------------------------------- permitted, and refused
 
 

@@ -625,6 +625,13 @@ def test_a_key_pair_lets_the_runtime_check_what_it_cannot_make():
     )
 
 
+def test_a_key_pair_without_cryptography_names_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(InputError, match=r"'pair' is a key pair.*pip install 'pyjwt\[crypto\]'"):
+        Key("pair", object(), "EdDSA")
+    assert Key("shared", SECRET).algorithm == "HS256"
+
+
 def test_the_bytes_of_one_secret_are_a_key_ring():
     service = Grants(SECRET, EVERYTHING, clock=Clock())
     assert Grants(SECRET, clock=Clock()).admit(issue(service), ATTEMPT)

@@ -20,6 +20,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
+from google.adk.workflow import FunctionNode, JoinNode
 
 from ._client_tools import ClientTools, is_client_tool
 from ._identity import Kind
@@ -58,8 +59,7 @@ def _look(root: Any, above: tuple[int, ...]) -> Inventory:
     opaque: list[Opaque] = []
     agents: dict[str, Any] = {agent.name: agent for agent in getattr(root, "sub_agents", None) or ()}
     for node in getattr(getattr(root, "graph", None), "nodes", None) or ():
-        if (name := getattr(node, "name", None)) and not name.startswith("__"):
-            agents[name] = node
+        agents |= _node(node, resources, opaque)
     if hasattr(root, "canonical_model"):
         resources.add(Resource("model", str(root.canonical_model.model)))
     for tool in getattr(root, "tools", None) or ():
@@ -68,6 +68,18 @@ def _look(root: Any, above: tuple[int, ...]) -> Inventory:
     line = (*above, id(root))
     inside = {str(name): _look(one, line) for name, one in agents.items() if id(one) not in line}
     return Inventory(frozenset(resources), tuple(opaque), inside)
+
+
+def _node(node: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
+    """Look at a workflow's node: a function or a tool is a tool, whatever else works is a subagent."""
+    name = str(getattr(node, "name", None) or "__")
+    if name.startswith("__") or isinstance(node, JoinNode):
+        return {}
+    if (tool := getattr(node, "tool", None)) is not None:
+        return _tool(tool, resources, opaque)
+    if isinstance(node, FunctionNode):
+        return _tool(node, resources, opaque)
+    return {name: node}
 
 
 def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
@@ -79,7 +91,7 @@ def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str
     if (agent := getattr(tool, "agent", None)) is not None:
         return {str(agent.name): agent}
     resources.add(Resource("tool", name))
-    found = list(_reach([getattr(tool, "func", tool)]))
+    found = list(_reach([getattr(tool, "func", None) or getattr(tool, "_func", tool)]))
     agents = sorted(
         {str(getattr(one, "name", None) or one.agent.name) for one in found if not isinstance(one, BaseLlm)}
     )

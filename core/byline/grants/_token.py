@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Final, Literal, cast
 
 from byline.errors import InputError
@@ -79,6 +80,10 @@ class Key:
             raise InputError("a key needs a name (kid): it is how a token says what it was sealed with")
         if self.algorithm not in ("HS256", "EdDSA"):
             raise InputError(f"algorithm {self.algorithm!r} is not supported: HS256 or EdDSA")
+        if self.algorithm == "EdDSA" and find_spec("cryptography") is None:
+            raise InputError(
+                f"key {self.kid!r} is a key pair, and cryptography is not installed: pip install 'pyjwt[crypto]'"
+            )
         if self.algorithm == "HS256":
             secret = self.secret.encode() if isinstance(self.secret, str) else self.secret
             if not isinstance(secret, bytes) or len(secret) < SHORTEST_SECRET:
