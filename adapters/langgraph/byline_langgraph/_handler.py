@@ -435,7 +435,7 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         metadata = metadata or {}
-        muted = _MUTED in (tags or ()) or bool(metadata.get("lc_internal_call"))
+        muted = _is_internal(tags or (), metadata)
         owner = None if parent is None else owner_of(parent)
         self._models[run_id] = Model(run_id, owner, metadata, muted=muted)
         for enclosing in up(parent):
@@ -493,3 +493,15 @@ class Handler(BaseCallbackHandler):
             if isinstance(signal, s.Text):
                 self.speech.was_said(signal.run)
         self.sink.report(s.Custom(owner, name, data))
+
+
+def _is_internal(tags: Sequence[str], metadata: Mapping[str, Any]) -> bool:
+    """Return whether a model is asked by middleware for itself: its tokens count, its words are not for the user.
+
+    langchain before 1.3 marks its summaries by their source only, and LangGraph streams them as the agent's own.
+    """
+    return (
+        _MUTED in tags
+        or bool(metadata.get("lc_internal_call"))
+        or metadata.get("lc_source") == "summarization"
+    )
