@@ -1,14 +1,19 @@
 """Grants on ADK: what an app really uses is read off its objects, and held to the grant before and while it runs."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 from adk_kit import AT_ONCE, SSE, agent, judge, llm, runner, user
 from byline import attribute
 from byline.grants import (
     BadSignatureError,
+    DecisionTimedOutError,
     DeniedError,
     ExpiredError,
     Grants,
     NotCoveredError,
+    ParentMismatchError,
     Permit,
     ReplayedError,
     Resource,
@@ -50,7 +55,7 @@ def guarded(target, decider=EVERYTHING, **more):
     from byline.hooks import Plugins
 
     plugins = [] if "adk" in Plugins().names else [_plugin]
-    return attribute(target, plugins=plugins, grants=Grants(SECRET, decider), clock=None, **more)
+    return attribute(target, plugins=plugins, clock=None, **({"grants": Grants(SECRET, decider)} | more))
 
 
 async def permitted(attributed, run_id="r", thread_id="t", who="ann", **more):
@@ -433,6 +438,31 @@ async def test_with_grants_required_every_subagent_has_one_of_its_own():
         await play(attributed, Permit("ann", permit.token))
     events = await play(attributed, permit)
     assert results(events) == {"c1": "ana says"}
+
+
+async def test_another_parent_agent_or_mode():
+    boss = team()
+    a_runner = runner(boss)
+    grants = Grants(SECRET, EVERYTHING)
+    permit = await permitted(guarded(a_runner, grants=grants, agent_id="another"))
+    with pytest.raises(ParentMismatchError):
+        await play(guarded(a_runner, grants=grants), permit)
+    permit = await permitted(guarded(a_runner, grants=grants), mode="batch")
+    with pytest.raises(ScopeMismatchError):
+        await play(guarded(a_runner, grants=grants), replace(permit, mode="chat"))
+    await no_trace(a_runner, boss.model)
+
+
+async def test_a_decision_that_takes_too_long_is_another_cause_than_a_denial():
+    class Hangs:
+        async def can_use(self, request):
+            await asyncio.Event().wait()
+
+    boss = team()
+    a_runner = runner(boss)
+    with pytest.raises(DecisionTimedOutError):
+        await permitted(guarded(a_runner, grants=Grants(SECRET, Hangs(), limit=0.05)))
+    await no_trace(a_runner, boss.model)
 
 
 # ------------------------------------------------------------------------------------------------------- factories

@@ -1,12 +1,24 @@
 """Grants and artifacts with deep agents: who is behind `task`, and what a fork gets to read."""
 
 import asyncio
+import time
 
 import pytest
 from ag_ui.core import EventType, RunAgentInput
 from byline import Factory, attribute
 from byline.artifacts import Artifacts, Counts
-from byline.grants import DeniedError, Grants, Inventory, NotCoveredError, Permit, Resource, TableDecider
+from byline.grants import (
+    DecisionTimedOutError,
+    DeniedError,
+    ExpiredError,
+    Grants,
+    Inventory,
+    NotCoveredError,
+    Permit,
+    ReplayedError,
+    Resource,
+    TableDecider,
+)
 from byline.validator import Validator
 from byline_langgraph import lookup_tool
 from byline_langgraph.scripted import Say
@@ -119,6 +131,27 @@ def test_without_the_permission_on_a_subagent_nothing_runs():
         permitted(attributed(graph, grants=Grants(SECRET, TableDecider(rows))))
     assert raised.value.resources == (Resource("subagent", "writer"),)
     assert main.requests == []
+
+
+def test_timed_out_expired_and_used_again_are_causes_of_their_own():
+    class Hangs:
+        async def can_use(self, request):
+            await asyncio.Event().wait()
+
+    main = model("done", "done")
+    graph = deep(main, subagents=[sub("writer", "written")])
+    with pytest.raises(DecisionTimedOutError):
+        permitted(attributed(graph, grants=Grants(SECRET, Hangs(), limit=0.05)))
+    agent = attributed(graph, grants=Grants(SECRET, EVERYTHING))
+    permit = permitted(agent)
+    later = Grants(SECRET, EVERYTHING, clock=lambda: time.time() + 3_600)
+    with pytest.raises(ExpiredError):
+        play(attributed(graph, grants=later), permit)
+    assert main.requests == []
+    play(agent, permit)
+    with pytest.raises(ReplayedError):
+        play(agent, permit)
+    assert len(main.requests) == 1
 
 
 def test_a_subagent_added_after_the_grant_was_made_is_refused():
