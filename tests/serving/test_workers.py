@@ -181,8 +181,11 @@ def test_a_run_is_stopped_and_left_alone_across_workers(tmp_path: Path, url: str
             answer = await http.delete("/threads/stopped/runs/r")
             stopped = await again(http, "stopped", "r")
             nobody = await again(http, "stopped", "nothing")
-        # Nobody comes back for the other one, at neither worker: it ends after its grace.
-        await asyncio.sleep(3)
+        # Nobody comes back for the other one, at neither worker: it ends after its grace.  Only then it is looked at:
+        # whoever reads a run, at whichever worker, keeps it going.
+        async with client(one) as http:
+            while (await http.get("/health")).json()["runs"]:
+                await asyncio.sleep(0.1)
         async with client(two) as http:
             left = await again(http, "left", "r")
             busy = await http.post("/", json=asked("left", "r"))
