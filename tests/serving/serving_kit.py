@@ -157,7 +157,8 @@ async def read(response: httpx.Response) -> Stream:
 
 @asynccontextmanager
 async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
-    limits = httpx.Limits(max_connections=None)
+    # No connection is used twice: the server may close one that has been idle just when it is used again.
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits, trust_env=False) as http:
         yield http
 
