@@ -59,7 +59,7 @@ def test_the_example_is_right(example):
     done = suite(example, "--byline-host", "crew_host:Host", "--byline-report", "report.json")
     assert done.returncode == 0, done.stdout + done.stderr
     # One test more passes where the JavaScript client is installed.
-    assert re.search(r"(30 passed, 4|31 passed, 3) skipped, 3 xfailed", done.stdout), done.stdout
+    assert re.search(r"(33 passed, 1 skipped|34 passed), 3 xfailed", done.stdout), done.stdout
     assert (example / "report.json").is_file()
 
 
@@ -77,6 +77,16 @@ def test_an_adapter_that_credits_the_wrong_agent_is_found(example):
     assert "- says 'alpha says one two three four'" in done.stdout
     assert "+ says 'alpha says one two three four'" in done.stdout
     assert "the law" not in done.stdout
+
+
+def test_a_declaration_that_shows_nothing_fails(example):
+    file = example / "crew_host.py"
+    text = file.read_text()
+    assert text.count("    reproduce=begins_again,\n") == 1
+    file.write_text(text.replace("    reproduce=begins_again,\n", ""))
+    done = suite(example, "--byline-host", "crew_host:Host", "-k", "reproduced and deep")
+    assert done.returncode == 1
+    assert "approval-two-deep is declared, and `reproduce` does not show it without byline" in done.stdout
 
 
 def test_a_host_that_is_not_there(example):

@@ -60,6 +60,16 @@ def _shows(
     return reproduce
 
 
+def _asks_again(call: str) -> Callable[[list[Any], BaseException | None], bool]:
+    """Return whether, after it was confirmed, `call` was made anew and waits for a confirmation again."""
+
+    def asks_again(events: list[Any], fault: BaseException | None) -> bool:
+        wants = [{"error": "This tool call requires confirmation, please approve or reject."}]
+        return fault is None and _heard(events, call) == wants
+
+    return asks_again
+
+
 def _helper(native: Native) -> Declared:
     return Declared(
         "a model that a tool calls by itself has no plugin callback and no event: google/adk/models/base_llm.py:36",
@@ -228,7 +238,33 @@ def single_turn(native: Native) -> Mapping[str, Declared]:
     }
     if not can("approval"):
         cells["approval-in-a-subagent"] = Declared(
-            "before 2.13 a confirmation does not come back to the sub-agent that asked: google/adk/tools/agent_tool.py"
+            "before 2.13 a confirmation makes the sub-agent begin again, without its caller: google/adk/runners.py",
+            [
+                Truth(
+                    {
+                        "run": ["start", "waits for alpha#1, call 1"],
+                        "main": _ASKS,
+                        "alpha#1": [
+                            "opens for main, call 1",
+                            "says 'alpha wants to'",
+                            'calls 1: publish {"q": "alpha"}',
+                            "suspends, asking 1",
+                        ],
+                    }
+                ),
+                Truth(
+                    {
+                        "run": ["start", "waits for alpha#1, call 2"],
+                        "alpha#1": [
+                            "opens for main, call 1",
+                            "says 'alpha wants to'",
+                            'calls 2: publish {"q": "alpha"}',
+                            "suspends, asking 1",
+                        ],
+                    }
+                ),
+            ],
+            _shows(native, "approval-in-a-subagent", _asks_again("publish"), "alpha"),
         )
     return cells
 
@@ -301,9 +337,41 @@ def task(native: Native) -> Mapping[str, Declared]:
         ),
     }
     if not can("nested_task"):
-        leaf = "before 2.12 a task cannot delegate: google/adk/workflow/_llm_agent_wrapper.py"
-        cells["nested-three-deep"] = Declared(leaf)
-        cells["approval-two-deep"] = Declared(leaf)
+        leaf = "before 2.12 what a task delegates is never run: google/adk/workflow/_llm_agent_wrapper.py"
+
+        def unanswered(events: list[Any], fault: BaseException | None) -> bool:
+            return (
+                fault is None and not _heard(events, "beta") and ("alpha", "alpha is done") in _said(events)
+            )
+
+        for scenario, asked, sub in (
+            ("nested-three-deep", "task a", "task b"),
+            ("approval-two-deep", "do it", "b"),
+        ):
+            cells[scenario] = Declared(
+                leaf,
+                [
+                    Truth(
+                        {
+                            "run": _END,
+                            "main": [
+                                "says 'main asks'",
+                                f"calls 1: alpha {asked!r}",
+                                "hears 1: 'alpha is done'",
+                                "says 'main is done'",
+                            ],
+                            "alpha#1": [
+                                "opens for main, call 1",
+                                "says 'alpha asks'",
+                                f"calls 1: beta {sub!r}",
+                                "says 'alpha is done'",
+                                "returns 'alpha is done'",
+                            ],
+                        }
+                    )
+                ],
+                _shows(native, scenario, unanswered),
+            )
     return cells
 
 
@@ -495,7 +563,32 @@ def workflow(native: Native) -> Mapping[str, Declared]:
     older = {}
     if not can("approval"):
         older["approval-in-a-node"] = Declared(
-            "before 2.13 a confirmation does not come back to the node that asked: google/adk/workflow/_workflow.py"
+            "before 2.13 a confirmation makes the node begin again: google/adk/workflow/_workflow.py",
+            [
+                Truth(
+                    {
+                        "run": ["start", "waits for alpha#1, call 1"],
+                        "alpha#1": [
+                            "opens for main",
+                            "says 'alpha wants to'",
+                            'calls 1: publish {"q": "it"}',
+                            "suspends, asking 1",
+                        ],
+                    }
+                ),
+                Truth(
+                    {
+                        "run": ["start", "waits for alpha#1, call 2"],
+                        "alpha#1": [
+                            "opens for main",
+                            "says 'alpha wants to'",
+                            'calls 2: publish {"q": "it"}',
+                            "suspends, asking 1",
+                        ],
+                    }
+                ),
+            ],
+            _shows(native, "approval-in-a-node", _asks_again("publish"), "alpha"),
         )
     own = "a node's agent sees what the node before it gave, not the conversation: google/adk/workflow/_llm_agent_wrapper.py:367"
 

@@ -40,7 +40,7 @@ class Declared:
 
     `reason` names the framework's issue or the line of its source.  `truth` has what comes instead, run by run, as far as it comes;
     without it the scenario cannot be told here.  `reproduce` shows the framework's behaviour without byline: it returns what it saw,
-    and raises `AssertionError` when the framework does not behave like that any more.
+    and raises `AssertionError` when the framework does not behave like that any more.  A declaration without one fails the suite.
     """
 
     reason: str

@@ -103,7 +103,9 @@ def test_a_declared_cell_is_reproduced(byline_host: Host, byline_declared: str) 
     """What a declaration says of the framework is so without byline."""
     reproduce = byline_host.declared[byline_declared].reproduce
     if reproduce is None:
-        pytest.skip(f"nobody wrote a reproduction of {byline_declared}")
+        pytest.fail(
+            f"{byline_declared} is declared, and `reproduce` does not show it without byline", pytrace=False
+        )
     asyncio.run(asyncio.wait_for(_awaited(reproduce), LIMIT))
 
 
