@@ -16,9 +16,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
-from byline import signals as s
-from byline._fates import ARTIFACTS, Told
-from byline.agent import Sink
 from byline.artifacts import Artifact, ArtifactError, Artifacts
 from byline.errors import StoreError
 from google.adk.plugins.base_plugin import BasePlugin
@@ -46,9 +43,7 @@ class Carrier:
         user: str,
         book: Book,
         subagents: frozenset[str],
-        sink: Sink,
     ) -> None:
-        self.told: Final = Told(lambda id_, facts: sink.report(s.Observed(None, ARTIFACTS, facts, id_)))
         self.artifacts: Final = artifacts
         self.where: Final = {"thread": thread, "user": user}
         self._book: Final = book
@@ -73,7 +68,6 @@ class Carrier:
         sent: list[Artifact] = []
         fresh = [self._content(content, sent) for content in contents]
         self.artifacts.sent(sent)
-        self.told.sent(sent)
         return fresh if sent else contents
 
     def _content(self, content: Any, sent: list[Artifact]) -> Any:
@@ -146,11 +140,10 @@ class _LookUp(BaseTool):  # type: ignore[misc,unused-ignore]
         """Return the text, or why there is none."""
         carrier = self._carrier
         try:
-            found = await asyncio.to_thread(carrier.artifacts.found, str(args.get("id")), **carrier.where)
+            text = await asyncio.to_thread(carrier.artifacts.look_up, str(args.get("id")), **carrier.where)
         except (ArtifactError, StoreError) as fault:
             return {"error": f"{getattr(fault, 'code', 'store_unavailable')}: {fault}"}
-        carrier.told.looked_up(found)
-        return {"result": carrier.artifacts.tags.strip(found.body)}
+        return {"result": text}
 
 
 class _Placeholders(BasePlugin):  # type: ignore[misc,unused-ignore]
