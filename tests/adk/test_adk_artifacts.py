@@ -108,7 +108,10 @@ async def test_what_a_chat_agent_said_is_quoted_with_a_placeholder():
         "boss", Say(calls=[("c1", "transfer_to_agent", {"agent_name": "ana"})]), Say("done"), sub_agents=[ana]
     )
     a_runner = runner(boss)
-    await play(a_runner, artifacts)
+    events = await play(a_runner, artifacts)
+    (started,) = [event for event in events if event.type == "SUBAGENT_STARTED"]
+    assert the_only(artifacts).invocation == started.subagent_run_id
+    artifacts = Artifacts(artifacts.store)  # another process
     await play(a_runner, artifacts, user("back", runId="r2"))
     quoted = str(boss.model.requests[-1].contents)
     assert artifacts.placeholder(the_only(artifacts)) in quoted.replace("\\'", "'")

@@ -32,9 +32,7 @@ def go(graph):
 
 def attributed(graph, artifacts, run_id="r1"):
     async def events():
-        agent = attribute(
-            graph, plugins=[*attribute_plugins(), *_plugins()], artifacts=artifacts, clock=None
-        )
+        agent = attribute(graph, plugins=[*attribute_plugins(), *_plugins()], artifacts=artifacts, clock=None)
         message = {"id": f"u-{run_id}", "role": "user", "content": "go"}
         wire = {"threadId": "t1", "runId": run_id, "messages": [message]}
         return [event async for event in agent.run(RunAgentInput.model_validate(wire), permit=Permit("ann"))]

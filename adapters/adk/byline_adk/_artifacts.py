@@ -22,7 +22,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
-from ._identity import Book
+from ._identity import Book, Kind
 from ._permit import is_the_parents
 
 __all__ = ["CARRIER", "Carrier", "carry"]
@@ -51,10 +51,13 @@ class Carrier:
         self._known: set[str] | None = None
 
     def take(self, event: Any) -> None:
-        """Keep the artifacts of a subagent's result."""
+        """Keep the artifacts of a subagent's result, and of what a chat agent says: that is its result."""
         if event.partial or event.content is None:
             return
+        maker = self._book.owner(event) if event.author in self._subagents else None
         for part in event.content.parts or ():
+            if maker is not None and maker.kind is Kind.CHAT and part.text:
+                self._keep(part.text, maker.name, maker.id)
             answer = part.function_response
             if answer is not None and answer.name in self._subagents:
                 use = self._book.use(answer.id)

@@ -146,7 +146,7 @@ class Carrier:
             source = message.tool_call_id
         elif isinstance(message, AIMessage) and message.id and message.name in self._subagents:
             source = message.id
-            self._keep(message, source, None)
+            self._keep(message, source, self._handler.speaker_of(source))
         else:
             return message
         content: Any = message.content

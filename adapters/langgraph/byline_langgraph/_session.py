@@ -342,7 +342,8 @@ class GraphSession:
             model_nodes.append(carrier.for_model)
         if not interceptors:
             return bound.graph, callbacks
-        return rewire(bound.graph, interceptors, model_nodes, bound.transparent), callbacks
+        graph = rewire(bound.graph, interceptors, model_nodes, bound.transparent, handler.stood_in)
+        return graph, callbacks
 
     def _theirs(self) -> RunnableConfig:
         """Return the caller's config, with the callbacks that plain LangGraph would call."""
