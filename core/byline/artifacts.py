@@ -32,6 +32,7 @@ from .plain import clean_text
 __all__ = [
     "LOOKUP",
     "MAX_BODY",
+    "REASONS",
     "TAGS",
     "Abbreviated",
     "Artifact",
@@ -44,11 +45,13 @@ __all__ = [
     "MemoryArtifacts",
     "NotTheParentError",
     "Refused",
+    "Repetition",
     "Showing",
     "ShownTwice",
     "Tagged",
     "Tags",
     "UnknownArtifactError",
+    "reason_of",
     "showings",
     "shown_twice",
     "text_of",
@@ -393,12 +396,22 @@ class Showing(NamedTuple):
     closed: bool
 
 
+Repetition: TypeAlias = Literal["lookup_with_tags", "repeated_by_parent", "result_again"]
+
+REASONS: Final[Mapping[Repetition, str]] = {
+    "lookup_with_tags": "the look-up returned it with its display tags, which must be taken off",
+    "repeated_by_parent": "the parent agent repeated it with its tags",
+    "result_again": "another tool result holds it with its tags",
+}
+"""Why an artifact is shown twice."""
+
+
 class ShownTwice(NamedTuple):
     """One artifact that the user saw twice, and why; both stay in view."""
 
     first: Showing
     again: Showing
-    code: Literal["lookup_with_tags", "repeated_by_parent", "result_again"]
+    code: Repetition
     message: str
 
 
@@ -450,21 +463,20 @@ def shown_twice(shown: Iterable[Showing], *, lookup: str = LOOKUP) -> list[Shown
             continue
         before = first.setdefault(one.body, one)
         if before is not one:
-            found.append(ShownTwice(before, one, *_why(before, one, lookup)))
+            name = "without a title" if one.title is None else repr(one.title)
+            where = (
+                f"the artifact {name} of message {before.message!r} is shown again in message {one.message!r}"
+            )
+            code = reason_of(one, lookup)
+            found.append(ShownTwice(before, one, code, f"{where}: {REASONS[code]}"))
     return found
 
 
-def _why(before: Showing, one: Showing, lookup: str) -> tuple[Any, str]:
-    name = repr(one.title or "without a title")
-    where = f"the artifact {name} of message {before.message!r} is shown again in message {one.message!r}"
-    if one.place == "words":
-        return "repeated_by_parent", f"{where}: the parent agent repeated it with its tags"
-    if one.tool == lookup:
-        return (
-            "lookup_with_tags",
-            f"{where}: the look-up returned it with its display tags, which must be taken off",
-        )
-    return "result_again", f"{where}: another tool result holds it with its tags"
+def reason_of(again: Showing, lookup: str = LOOKUP) -> Repetition:
+    """Return why something was shown again, from where."""
+    if again.place == "words":
+        return "repeated_by_parent"
+    return "lookup_with_tags" if again.tool == lookup else "result_again"
 
 
 def text_of(content: Any) -> str:
