@@ -52,15 +52,15 @@ class Account:
 
     def __init__(self) -> None:
         self._spent: Final[dict[str | None, list[TokenUsage]]] = {}
-        self._noted: Final[dict[str, dict[tuple[str | None, str], Any]]] = {}
+        self._noted: Final[dict[str, dict[str | None, Any]]] = {}
 
     def add(self, tag: str | None, usage: TokenUsage) -> None:
         """Add one model call."""
         self._spent[tag] = aggregate_token_usage([*self._spent.get(tag, ()), usage])
 
-    def note(self, tag: str | None, kind: str, facts: Mapping[str, Any], key: str = "") -> None:
-        """Keep an observation; a later one of its kind and key replaces it."""
-        self._noted.setdefault(kind, {})[tag, key] = plain(facts)
+    def note(self, tag: str | None, kind: str, facts: Mapping[str, Any]) -> None:
+        """Keep an observation; a later one of its kind replaces it."""
+        self._noted.setdefault(kind, {})[tag] = plain(facts)
 
     def terminal(
         self, extra: Mapping[str, Any] | None = None
@@ -73,7 +73,7 @@ class Account:
         total = _totals(aggregate_token_usage([one for many in self._spent.values() for one in many]))
         more = dict(extra or {})
         for kind, noted in self._noted.items():
-            more[kind] = [{**_tagged(tag), **facts} for (tag, _), facts in noted.items()]
+            more[kind] = [{**_tagged(tag), **facts} for tag, facts in noted.items()]
         if any(tag is not None for tag in self._spent):
             more["usage"] = [
                 {**_tagged(tag), **one.model_dump(by_alias=True)}

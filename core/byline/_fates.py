@@ -1,116 +1,127 @@
 """What became of each artifact: shown to the user, told to the parent, looked up.  Three facts, and none implies another.
 
-What was shown stands in the messages of a stream.  The other two happen where no message tells of them, in the requests of
-the parent's model, so a run says them at its end: `metadata["byline"]["artifacts"]` of its terminal event, an entry for each
-artifact with its id, type, title, size, a digest of its body, and the counts of that run.  The digest joins the two.
+A stream is the same, byte for byte, whether artifacts are on or off.  So each fact is read where it stands:
+
+* Shown: in the messages of the stream.
+* Looked up: in the stream as well, as a call of the parent's that was answered with the artifact's text.
+* Told: in the requests of the parent's model, of which no stream has anything.  The store that keeps the artifacts counts
+  them, over all runs and processes of a thread; where no store is asked, nobody knows.
+
+The words of an artifact join the three: its id has the user in it, whom a stream does not name.
 """
 
 import hashlib
-import threading
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from .artifacts import TAGS, Artifact, Showing, Tags, showings
+from .artifacts import LOOKUP, Artifact, Artifacts, Counts, Showing, showings, text_of
 
-__all__ = ["ARTIFACTS", "Fate", "Told", "fates"]
+__all__ = ["Fate", "fates", "kept"]
 
-ARTIFACTS: Final = "artifacts"
-"""The name of the list in a terminal event's `metadata["byline"]`."""
+_LONGEST: Final = 4_096
+"""Characters of a look-up's arguments; an id is far shorter."""
 
 
 class Fate(NamedTuple):
-    """What became of one artifact in the runs of a recording."""
+    """What became of one artifact."""
 
     id: str | None
-    """`None` for one that was shown and of which no run says more: it was not kept, or artifacts were off."""
+    """`None` where nothing names it: no store that knows it was asked, and nobody looked it up."""
     type: str | None
     title: str | None
     characters: int
     shown: tuple[Showing, ...]
     """Where it was shown to the user, in the order of the messages; one with an owner stands in that subagent's own lane."""
-    placeholders: int
-    """In how many requests of the parent's model its placeholder stood."""
-    lookups: int
-    """How often the parent looked it up."""
+    lookups: tuple[str, ...]
+    """The calls in the messages by which the parent looked it up, by their ids."""
+    counts: Counts | None
+    """What the store has counted in all runs: requests with its placeholder, and look-ups.  `None` where no store was asked, or
+    it does not know the artifact."""
 
 
-class Told:
-    """Counts what one run tells the parent's model of artifacts; `report` takes an id and its facts so far."""
-
-    def __init__(self, report: Callable[[str, Mapping[str, Any]], object]) -> None:
-        self._report: Final = report
-        self._lock: Final = threading.Lock()
-        self._facts: Final[dict[str, dict[str, Any]]] = {}
-
-    def sent(self, artifacts: Iterable[Artifact]) -> None:
-        """Note one request with the placeholders of these artifacts."""
-        for artifact in {artifact.id: artifact for artifact in artifacts}.values():
-            self._count(artifact, "placeholders")
-
-    def looked_up(self, artifact: Artifact) -> None:
-        """Note one look-up."""
-        self._count(artifact, "lookups")
-
-    def _count(self, artifact: Artifact, what: str) -> None:
-        with self._lock:
-            facts = self._facts.get(artifact.id)
-            if facts is None:
-                known = {"id": artifact.id, "type": artifact.type, "title": artifact.title}
-                facts = {name: value for name, value in known.items() if value is not None}
-                facts |= {"characters": len(artifact.body), "digest": _digest(artifact.body)}
-                self._facts[artifact.id] = facts = {**facts, "placeholders": 0, "lookups": 0}
-            facts[what] += 1
-            facts = dict(facts)
-        self._report(artifact.id, facts)
+def kept(artifacts: Artifacts, threads: Iterable[str], user: str) -> Iterator[tuple[Artifact, Counts]]:
+    """Yield what a store keeps of a user's threads, one body at a time.  Raises `StoreError`."""
+    for thread in threads:
+        for id_ in artifacts.store.ids(thread, user):
+            artifact = artifacts.store.get(id_)
+            if artifact is not None:
+                yield artifact, artifacts.store.counts(id_)
 
 
 def fates(
-    messages: Iterable[Any], told: Iterable[Mapping[str, Any]], *, tags: Iterable[str] | Tags = TAGS
+    messages: Iterable[Any],
+    known: Iterable[tuple[Artifact, Counts]] = (),
+    artifacts: Artifacts | None = None,
 ) -> list[Fate]:
     """Return what became of every artifact: in the order of the messages, then those not shown.
 
-    `messages` are a thread's AG-UI messages, `told` the entries of its runs.  Entries are whatever a stream says: what
-    is not of their form counts as nothing.  Two artifacts of the same words share their showings.
+    `messages` are a thread's AG-UI messages, `known` what a store keeps of it; `artifacts` says the tags and the name of the
+    look-up.  Two artifacts of the same words share their showings.
     """
+    ways = artifacts or Artifacts()
+    wire = [one if isinstance(one, Mapping) else one.model_dump(by_alias=True) for one in messages]
     shown: dict[str, list[Showing]] = {}
-    for one in showings(messages, tags=tags):
+    for one in showings(wire, tags=ways.tags):
         shown.setdefault(_digest(one.body), []).append(one)
-    known: dict[tuple[str, str], Fate] = {}
-    for entry in told:
-        id_, digest = entry.get("id"), entry.get("digest")
-        if not isinstance(id_, str) or not isinstance(digest, str):
-            continue
-        before = known.get((digest, id_)) or Fate(
-            id_,
-            _text(entry.get("type")),
-            _text(entry.get("title")),
-            _number(entry.get("characters")),
-            tuple(shown.get(digest, ())),
-            0,
-            0,
-        )
-        known[digest, id_] = before._replace(
-            placeholders=before.placeholders + _number(entry.get("placeholders")),
-            lookups=before.lookups + _number(entry.get("lookups")),
-        )
+    asked = list(_lookups(wire, ways.lookup or LOOKUP))
+
+    def looked_up(id_: str, body: str) -> tuple[str, ...]:
+        text = _digest(ways.tags.strip(body))
+        return tuple(call for call, wanted, answer in asked if (wanted, answer) == (id_, text))
+
     by_digest: dict[str, list[Fate]] = {}
-    for (digest, _), fate in known.items():
-        by_digest.setdefault(digest, []).append(fate)
+    named: set[str] = set()
+    for artifact, counts in known:
+        named.add(artifact.id)
+        digest = _digest(artifact.body)
+        by_digest.setdefault(digest, []).append(
+            Fate(
+                artifact.id,
+                artifact.type,
+                artifact.title,
+                len(artifact.body),
+                tuple(shown.get(digest, ())),
+                looked_up(artifact.id, artifact.body),
+                counts,
+            )
+        )
     found: list[Fate] = []
     for digest, places in shown.items():
         first = places[0]
-        nobodys = Fate(None, None, first.title, len(first.body), tuple(places), 0, 0)
-        found += by_digest.pop(digest, [nobodys])
+        bare = Fate(None, None, first.title, len(first.body), tuple(places), (), None)
+        if digest not in by_digest and asked:
+            text = _digest(ways.tags.strip(first.body))
+            ids = dict.fromkeys(wanted for _, wanted, answer in asked if answer == text)
+            by_digest[digest] = [
+                bare._replace(id=id_, lookups=looked_up(id_, first.body)) for id_ in ids if id_ not in named
+            ]
+        found += by_digest.pop(digest, []) or [bare]
     return found + [fate for rest in by_digest.values() for fate in rest]
+
+
+def _lookups(messages: Iterable[Mapping[str, Any]], lookup: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the parent's answered look-ups: the call's id, the artifact's, and a digest of the answer."""
+    wanted: dict[str, str] = {}
+    for message in messages:
+        if message.get("subagentRunId") is not None:
+            continue
+        for call in message.get("toolCalls") or ():
+            if call["function"]["name"] == lookup and (id_ := _id_in(call["function"]["arguments"])):
+                wanted[call["id"]] = id_
+        id_ = wanted.get(str(message.get("toolCallId")))
+        if message.get("role") == "tool" and id_ is not None:
+            yield str(message["toolCallId"]), id_, _digest(text_of(message.get("content")))
+
+
+def _id_in(arguments: str) -> str | None:
+    try:
+        value = json.loads(arguments) if len(arguments) <= _LONGEST else None
+    except (ValueError, RecursionError):
+        return None
+    id_ = value.get("id") if isinstance(value, dict) else None
+    return id_ if isinstance(id_, str) else None
 
 
 def _digest(body: str) -> str:
     return hashlib.blake2b(body.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _number(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0

@@ -9,7 +9,8 @@ and `Artifacts.look_up` returns the body "with the display tags taken off", so t
 Not looking up is the default; how often it happened is counted.
 
 Three facts are kept apart: that it was shown to the user (`showings`, read off the messages of the stream), that its
-placeholder was sent to the parent, and that it was looked up (`Artifacts.counts`).
+placeholder was sent to the parent, and that it was looked up (`Artifacts.counts`, which the store keeps over all runs).
+None of it is in the stream: "the user's screen" is the same with artifacts and without.
 
 An artifact's id is ours, because the one in the tag is the model's and comes again.  It is made of where the result
 stands and what it says, so that every later request, in any process, gets the same one without asking anybody.
@@ -31,6 +32,7 @@ from .plain import clean_text
 __all__ = [
     "LOOKUP",
     "MAX_BODY",
+    "REASONS",
     "TAGS",
     "Abbreviated",
     "Artifact",
@@ -43,13 +45,16 @@ __all__ = [
     "MemoryArtifacts",
     "NotTheParentError",
     "Refused",
+    "Repetition",
     "Showing",
     "ShownTwice",
     "Tagged",
     "Tags",
     "UnknownArtifactError",
+    "reason_of",
     "showings",
     "shown_twice",
+    "text_of",
 ]
 
 LOOKUP: Final = "lookup_artifact"
@@ -291,17 +296,13 @@ class Artifacts:
         Raises `UnknownArtifactError` for an id that is not of this thread and user, `StoreError` when the store
         fails.
         """
-        return self.tags.strip(self.found(id, thread=thread, user=user).body)
-
-    def found(self, id: str, *, thread: str, user: str) -> Artifact:  # noqa: A002
-        """Return an artifact as it was made, its tags in its body, and count a look-up.  Raises as `look_up` does."""
         found = self.store.get(id) if isinstance(id, str) and len(id) < 200 else None
         if found is None or (found.thread, found.user) != (thread, user):
             raise UnknownArtifactError(
                 f"there is no artifact {str(id)[:60]!r} in this conversation: use an id from a placeholder"
             )
         self._note([found.id], "lookup")
-        return found
+        return self.tags.strip(found.body)
 
     def counts(self, id: str) -> Counts:  # noqa: A002
         """Return how often the placeholder was sent and how often the artifact was looked up."""
@@ -395,12 +396,22 @@ class Showing(NamedTuple):
     closed: bool
 
 
+Repetition: TypeAlias = Literal["lookup_with_tags", "repeated_by_parent", "result_again"]
+
+REASONS: Final[Mapping[Repetition, str]] = {
+    "lookup_with_tags": "the look-up returned it with its display tags, which must be taken off",
+    "repeated_by_parent": "the parent agent repeated it with its tags",
+    "result_again": "another tool result holds it with its tags",
+}
+"""Why an artifact is shown twice."""
+
+
 class ShownTwice(NamedTuple):
     """One artifact that the user saw twice, and why; both stay in view."""
 
     first: Showing
     again: Showing
-    code: Literal["lookup_with_tags", "repeated_by_parent", "result_again"]
+    code: Repetition
     message: str
 
 
@@ -422,7 +433,7 @@ def showings(messages: Iterable[Any], *, tags: Iterable[str] | Tags = TAGS) -> l
         if wire.get("role") not in ("assistant", "tool"):
             continue
         call_id = wire.get("toolCallId")
-        for ordinal, tagged in enumerate(known.find(_text(wire.get("content")))):
+        for ordinal, tagged in enumerate(known.find(text_of(wire.get("content")))):
             found.append(
                 Showing(
                     str(wire["id"]),
@@ -452,24 +463,24 @@ def shown_twice(shown: Iterable[Showing], *, lookup: str = LOOKUP) -> list[Shown
             continue
         before = first.setdefault(one.body, one)
         if before is not one:
-            found.append(ShownTwice(before, one, *_why(before, one, lookup)))
+            name = "without a title" if one.title is None else repr(one.title)
+            where = (
+                f"the artifact {name} of message {before.message!r} is shown again in message {one.message!r}"
+            )
+            code = reason_of(one, lookup)
+            found.append(ShownTwice(before, one, code, f"{where}: {REASONS[code]}"))
     return found
 
 
-def _why(before: Showing, one: Showing, lookup: str) -> tuple[Any, str]:
-    name = repr(one.title or "without a title")
-    where = f"the artifact {name} of message {before.message!r} is shown again in message {one.message!r}"
-    if one.place == "words":
-        return "repeated_by_parent", f"{where}: the parent agent repeated it with its tags"
-    if one.tool == lookup:
-        return (
-            "lookup_with_tags",
-            f"{where}: the look-up returned it with its display tags, which must be taken off",
-        )
-    return "result_again", f"{where}: another tool result holds it with its tags"
+def reason_of(again: Showing, lookup: str = LOOKUP) -> Repetition:
+    """Return why something was shown again, from where."""
+    if again.place == "words":
+        return "repeated_by_parent"
+    return "lookup_with_tags" if again.tool == lookup else "result_again"
 
 
-def _text(content: Any) -> str:
+def text_of(content: Any) -> str:
+    """Return the text of a message's content, whichever form it has."""
     if isinstance(content, str):
         return content
     parts = (part.get("text") for part in content or () if isinstance(part, Mapping))

@@ -535,7 +535,7 @@ class Attributor:
         self._spent.add(self._lane(signal.owner).id, signal.usage)
 
     def _note(self, signal: s.Observed) -> None:
-        self._spent.note(self._lane(signal.owner).id, signal.kind, signal.facts, signal.key)
+        self._spent.note(self._lane(signal.owner).id, signal.kind, signal.facts)
 
     def _question(self, signal: s.Question) -> None:
         if signal.id in self._questions:

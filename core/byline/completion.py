@@ -7,7 +7,7 @@ line with its evidence.  What a team and a recording cannot show is unknown, and
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from .artifacts import LOOKUP, showings, shown_twice
+from .artifacts import LOOKUP, Artifacts
 from .grants import Grant
 from .ledger import Ledger
 from .team import AgentRecord, Reason, broken_links
@@ -58,16 +58,26 @@ def _members(agent: AgentView) -> tuple[str, ...]:
 
 
 def completion(
-    team: TeamView, ledger: Ledger | None = None, grant: Grant | None = None, *, lookup: str = LOOKUP
+    team: TeamView,
+    ledger: Ledger | None = None,
+    grant: Grant | None = None,
+    artifacts: Artifacts | None = None,
+    *,
+    user: str | None = None,
 ) -> list[Point]:
-    """Return the points of the list: `ledger` holds a recording of the team, `grant` what one of its runs had."""
+    """Return the points of the list.
+
+    `ledger` holds a recording of the team, `grant` what one of its runs had, `artifacts` the store with what its
+    parent's model was told; they are `user`'s, or whose the grant is.  Raises `StoreError`.
+    """
+    whose = user if user is not None else "" if grant is None else grant.user
     return [
         _intended(team, ledger),
         _no_circle(team),
         _permitted(grant),
         _granted(team, grant),
-        _apart(ledger, lookup),
-        _looked_up(ledger, lookup),
+        _apart(ledger, artifacts, whose),
+        _looked_up(ledger, LOOKUP if artifacts is None else artifacts.lookup or LOOKUP),
     ]
 
 
@@ -117,20 +127,30 @@ def _granted(team: TeamView, grant: Grant | None) -> Point:
     )
 
 
-def _apart(ledger: Ledger | None, lookup: str) -> Point:
+def _apart(ledger: Ledger | None, artifacts: Artifacts | None, user: str) -> Point:
     point = "the original that the user saw and the placeholder of the parent can be told apart"
     if ledger is None:
         return Point(point, None, "give a recording with --run")
-    shown = [one for one in showings(ledger.messages) if one.owner is None and one.closed]
-    twice = shown_twice(shown, lookup=lookup)
-    if twice:
+    if twice := ledger.shown_twice(artifacts):
         return Point(point, False, "; ".join(one.message for one in twice))
-    if not shown:
+    fates = [
+        (fate, one)
+        for fate in ledger.artifacts(artifacts, user=user)
+        for one in fate.shown
+        if one.owner is None and one.closed
+    ]
+    if not fates:
         return Point(point, None, "the recording shows no artifact")
-    places = ", ".join(f"{one.title or 'untitled'} in {one.message}" for one in shown)
-    told = ", ".join(f"{fate.placeholders} of {fate.id}" for fate in ledger.artifacts() if fate.id)
-    text = f"{len(shown)} shown, each once: {places}"
-    return Point(point, True, f"{text}; placeholders sent: {told}" if told else text)
+    places = ", ".join(f"{one.title or 'untitled'} in {one.message}" for _, one in fates)
+    text = f"{len(fates)} shown, each once: {places}"
+    if artifacts is None:
+        return Point(point, None, f"{text}; what the parent was told is in the store: give --artifacts")
+    told = [f"{fate.counts.placeholders} of {fate.id}" for fate, _ in fates if fate.counts is not None]
+    if told:
+        text += f"; placeholders sent: {', '.join(told)}"
+    if missing := [one.message for fate, one in fates if fate.counts is None]:
+        return Point(point, None, f"{text}; not kept for user {user!r}: {', '.join(missing)}")
+    return Point(point, True, text)
 
 
 def _looked_up(ledger: Ledger | None, lookup: str) -> Point:

@@ -63,6 +63,7 @@ _NESTING = "Subagents: nesting and parallelism"
 _SHARED_STATE = "Subagents: state"
 _TERMINATION = "Subagents: termination"
 _CONTRACT = "Delegation contract (byline's own)"
+_ARTIFACTS = "Artifacts (byline's own)"
 _SILENT = "The text is silent; byline decided"
 
 
@@ -467,6 +468,10 @@ _ROWS: Final[tuple[Rule, ...]] = (
         "may list none.",
         "read the interrupt's own tag",
         "ledger/test_ledger.py::test_an_invocation_is_suspended_and_continues_under_its_id", ("T4", "T5")),
+    # --- artifacts --------------------------------------------------------------------------------------------
+    _note("artifact-shown-twice", _ARTIFACTS,
+        "A tagged artifact that a result has shown is not shown again in the parent agent's lane; a repetition stays in view, as one more card.",
+        "take the display tags off what a look-up returns; have the parent name an artifact and not repeat it"),
     # --- what no stream can show ----------------------------------------------------------------------------
     _unseen("truthful-attribution", _ATTRIBUTION,
         "Events a subagent produces carry its id, and the parent agent's carry none.",

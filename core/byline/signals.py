@@ -211,14 +211,12 @@ class Observed(NamedTuple):
     """Something found out about what `owner` did, for those who look at the run as a whole.
 
     It becomes an entry of the list `metadata["byline"][kind]` of the run's terminal event, whichever that is; a later
-    one of the same kind and key replaces it.
+    one of the same kind replaces it.
     """
 
     owner: str | None
     kind: str
     facts: Mapping[str, Any]
-    key: str = ""
-    """What it is about, where one owner has several of a kind."""
 
 
 class Question(NamedTuple):

@@ -24,6 +24,7 @@ from byline.grants import (
 )
 from byline_adk import _plugin
 from byline_adk.scripted import Say
+from google.adk.agents.base_agent import BaseAgent
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import AgentTool
 from google.adk.tools.base_toolset import BaseToolset
@@ -438,6 +439,91 @@ async def test_with_grants_required_every_subagent_has_one_of_its_own():
         await play(attributed, Permit("ann", permit.token))
     events = await play(attributed, permit)
     assert results(events) == {"c1": "ana says"}
+
+
+def in_a_worker(inner):
+    """A workflow that runs `inner` for every item of a list."""
+    from google.adk.workflow import START, Workflow, node
+
+    def split(node_input: str) -> list[str]:
+        return ["1", "2"]
+
+    return Workflow(name="wf", edges=[(START, split, node(inner, parallel_worker=True))])
+
+
+async def test_what_a_parallel_worker_runs_is_seen_and_held_to_a_grant_of_its_own():
+    worker = agent("w", Say("W says"), tools=[shell])
+    no_shell = TableDecider([("*", kind, "*") for kind in ("model", "subagent", "middleware")] + SPLIT)
+    attributed = guarded(in_a_worker(worker), nested="require")
+    used = attributed.uses()
+    assert sorted(used.resources) == [("subagent", "w"), ("tool", "split")]
+    assert sorted(used.inside["w"].resources) == [("model", "scripted"), ("tool", "shell")]
+    with pytest.raises(DeniedError) as raised:
+        await permitted(guarded(in_a_worker(worker), no_shell, nested="require"))
+    assert raised.value.resources == (Resource("tool", "shell"),)
+    permit = await permitted(attributed)
+    assert sorted(permit.nested) == ["w"]
+    with pytest.raises(BadSignatureError):
+        await play(attributed, replace(permit, nested={}))
+    assert worker.model.requests == []
+    await play(attributed, permit)
+    assert len(worker.model.requests) == 2
+
+
+SPLIT = [("*", "tool", "split")]
+
+
+async def test_a_function_in_a_parallel_worker_is_a_tool_and_shows_what_it_holds():
+    def plain(node_input: str) -> str:
+        return node_input
+
+    attributed = guarded(in_a_worker(plain))
+    assert sorted(attributed.uses().resources) == [("tool", "plain"), ("tool", "split")]
+    assert attributed.uses().opaque == ()
+    hidden = agent("hidden", Say("x"))
+
+    def holds(node_input: str) -> str:
+        return hidden.name
+
+    assert [one.name for one in guarded(in_a_worker(holds)).uses().opaque] == ["holds"]
+
+
+class Custom(BaseAgent):
+    """An agent of the app's own kind."""
+
+    async def _run_async_impl(self, ctx):
+        raise AssertionError("must never run")
+        yield
+
+
+async def test_with_grants_required_an_agent_that_cannot_be_seen_through_is_refused_unless_allowed_by_name():
+    custom = Custom(name="own", sub_agents=[agent("below", Say("x"))])
+    boss = team(subagents=[custom])
+    with pytest.raises(NotCoveredError, match=r"what subagent 'own' uses cannot be seen.*allow=\['own'\]"):
+        await permitted(guarded(runner(boss), nested="require"))
+    permit = await permitted(guarded(runner(boss), nested="require", allow=["own"]))
+    assert permit.nested == {}
+    assert (await permitted(guarded(runner(boss)))).nested == {}, "the default is to trust it"
+
+
+async def test_a_parent_that_cannot_be_seen_through_is_opaque():
+    with pytest.raises(NotCoveredError, match=r"'own': a Custom may use anything.*allow=\['own'\]"):
+        await permitted(guarded(runner(Custom(name="own"))))
+    assert (await permitted(guarded(runner(Custom(name="own")), allow=["own"]))).token
+
+
+async def test_shells_are_seen_through():
+    from google.adk.agents import LoopAgent, ParallelAgent, SequentialAgent
+
+    inner = [agent(name, Say("x")) for name in ("a", "b")]
+    shells = [
+        ParallelAgent(name="both", sub_agents=[inner[0]]),
+        LoopAgent(name="again", sub_agents=[inner[1]], max_iterations=1),
+    ]
+    used = guarded(runner(SequentialAgent(name="seq", sub_agents=shells))).uses()
+    assert (used.opaque, sorted(used.resources)) == ((), [("subagent", "again"), ("subagent", "both")])
+    assert sorted(used.inside["both"].resources) == [("subagent", "a")]
+    assert sorted(used.inside["again"].inside["b"].resources) == [("model", "scripted")]
 
 
 async def test_another_parent_agent_or_mode():

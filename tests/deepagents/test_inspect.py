@@ -6,17 +6,21 @@ from importlib.metadata import EntryPoint, version
 import pytest
 import teams
 from byline.advice import advise
+from byline.artifacts import Artifacts
 from byline.cli import main
 from byline.errors import InputError
 from byline.hooks import hookimpl
 from byline.inspection import describe
+from byline.stores import open_store
 from byline.team_view import Fact
+from byline.user import as_user
 from byline_deepagents import _compat, _inspect, _private
 from byline_langgraph import _private as langgraph_private
+from byline_langgraph import lookup_tool
 from byline_langgraph.scripted import Say
 from click.testing import CliRunner
 from deepkit import Play, caching, deep, fork, sub, task
-from kit import call
+from kit import call, model
 from langchain_core.tools import tool
 
 
@@ -308,6 +312,38 @@ def test_advice_from_a_recording(tmp_path, monkeypatch):
     assert agent == "special"
     assert message.startswith("in 1 of 1 invocations the parent's prefix ended at the system; ")
     assert "from the recording:" in inspect("teams:recorded", "--run", str(recording))
+
+
+def test_what_the_parent_was_told_is_read_in_the_store(tmp_path, monkeypatch):
+    pytest.importorskip("sqlalchemy", reason="a durable store needs SQLAlchemy: pip install 'byline[store]'")
+    result = '<artifact title="Q3">all of it</artifact>'
+    url = f"sqlite:///{tmp_path / 'byline.db'}"
+    with open_store(url) as store:
+        artifacts = Artifacts(store.artifacts)
+        boss = model(Say(calls=[task("c1", "writer")]), "done")
+        team = deep(boss, name="main", tools=[lookup_tool(artifacts)], subagents=[sub("writer", result)])
+        monkeypatch.setattr(teams, "recorded", team, raising=False)
+        with as_user("ann"):
+            trace = Play(team, artifacts=artifacts).run()
+        (id_,) = store.artifacts.ids(trace.events[0].thread_id, "ann")
+    recording = tmp_path / "run.jsonl"
+    recording.write_text("\n".join(event.model_dump_json(by_alias=True) for event in trace.events))
+
+    def point(*options):
+        arguments = ["teams:recorded", "--format", "json", "--run", str(recording), *options]
+        told = json.loads(inspect(*arguments))["complete"][4]
+        shown = trace.names.rename(told["evidence"])
+        return told["holds"], shown.replace(id_, "ID").partition("; ")[2]
+
+    assert point() == (None, "what the parent was told is in the store: give --artifacts")
+    assert point("--artifacts", url, "--user", "ann") == (True, "placeholders sent: 1 of ID")
+    holds, evidence = point("--artifacts", url)
+    assert (holds, evidence.partition(": ")[0]) == (None, "not kept for user ''")
+    nowhere = f"sqlite:///{tmp_path / 'none.db'}"
+    options = ["--run", str(recording), "--artifacts", nowhere]
+    done = CliRunner().invoke(main, ["inspect", "teams:recorded", *options])
+    assert (done.exit_code, f"there is no store {nowhere}" in done.output) == (1, True)
+    assert not (tmp_path / "none.db").exists()
 
 
 # ----------------------------------------------------------------- bad input

@@ -1,6 +1,8 @@
 """Grants and artifacts with deep agents: who is behind `task`, and what a fork gets to read."""
 
 import asyncio
+import json
+import re
 import time
 
 import pytest
@@ -198,6 +200,30 @@ def test_a_task_result_is_shown_whole_and_handed_on_as_a_placeholder():
     assert read == [f"Here: {artifacts.placeholder(artifact)} Done."]
     stored = graph.get_state({"configurable": {"thread_id": "t1"}}).values["messages"]
     assert [message.content for message in stored if isinstance(message, ToolMessage)] == [RESULT]
+
+
+NATIVE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=writer-)[0-9a-f]{12}")
+
+
+def normal(text):
+    """Number what LangChain draws anew for every run: its run ids, and the ids that are made of them."""
+    names = {}
+    return NATIVE.sub(lambda found: names.setdefault(found[0], f"id-{len(names)}"), text)
+
+
+def test_with_and_without_artifacts_stream_and_conversation_are_the_same():
+    seen = []
+    for artifacts in (Artifacts(), None):
+        script = (Say(calls=[task("c1", "writer")]), "done")
+        graph, main = team(Artifacts(), *script, subagents=[sub("writer", RESULT)])
+        events = play(attributed(graph, artifacts=artifacts), Permit("ann"))
+        wire = normal("\n".join(event.model_dump_json(by_alias=True, exclude_none=True) for event in events))
+        stored = graph.get_state({"configurable": {"thread_id": "t1"}}).values["messages"]
+        told = normal(json.dumps([message.model_dump(mode="json") for message in stored]))
+        seen.append((wire, told, [BODY in str(request.messages) for request in main.requests]))
+    assert seen[0][:2] == seen[1][:2]
+    assert (BODY in seen[0][0], BODY in seen[0][1]) == (True, True)
+    assert (seen[0][2], seen[1][2]) == ([False, False], [False, True]), "smaller by the body"
 
 
 def test_a_fork_receives_what_its_parents_model_received():

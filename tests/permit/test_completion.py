@@ -1,5 +1,6 @@
 """The text's list of what to confirm, point by point, and the links of a real app held to the rules of saved ones."""
 
+from byline.artifacts import Artifacts
 from byline.completion import completion, link_violations, links
 from byline.grants import Grant, Resource
 from byline.ledger import Ledger
@@ -139,9 +140,24 @@ def test_the_direct_subagents_are_on_the_list_of_the_check():
 
 def test_original_and_placeholder_can_be_told_apart():
     once = book(*message("m1"), *call("c1", "task", REPORT))
-    assert told(completion(team(), once)[4]) == (True, "1 shown, each once: Q3 in c1:result")
+    assert told(completion(team(), once)[4]) == (
+        None,
+        "1 shown, each once: Q3 in c1:result; what the parent was told is in the store: give --artifacts",
+    )
+    artifacts = Artifacts()
+    kept = artifacts.keep(REPORT, thread="t", user="ann", source="c1").artifacts
+    artifacts.sent(kept)
+    assert told(completion(team(), once, None, artifacts, user="ann")[4]) == (
+        True,
+        f"1 shown, each once: Q3 in c1:result; placeholders sent: 1 of {kept[0].id}",
+    )
+    assert completion(team(), once, granted(), artifacts)[4].holds is True, "whose the grant is"
+    assert told(completion(team(), once, None, artifacts, user="bob")[4]) == (
+        None,
+        "1 shown, each once: Q3 in c1:result; not kept for user 'bob': c1:result",
+    )
     again = book(*message("m1"), *call("c1", "task", REPORT), *call("c2", "lookup_artifact", REPORT))
-    holds, evidence = told(completion(team(), again)[4])
+    holds, evidence = told(completion(team(), again, None, artifacts, user="ann")[4])
     assert holds is False
     assert evidence.endswith("the look-up returned it with its display tags, which must be taken off")
     assert told(completion(team(), book(*message("m1")))[4]) == (None, "the recording shows no artifact")

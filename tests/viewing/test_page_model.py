@@ -198,6 +198,32 @@ def test_findings_stand_at_their_item_their_lane_or_the_section():
     assert found[-1][2] is None  # the stream ended before its run did: nobody's but the section's
 
 
+def test_what_is_shown_twice_stays_twice_with_a_finding_at_the_second():
+    card = '<artifact title="Q3">all of it</artifact>'
+
+    def call(id_: str, name: str) -> list[dict[str, Any]]:
+        return [
+            {"type": "TOOL_CALL_START", "toolCallId": id_, "toolCallName": name},
+            {"type": "TOOL_CALL_END", "toolCallId": id_},
+            {"type": "TOOL_CALL_RESULT", "messageId": f"{id_}:r", "toolCallId": id_, "content": card},
+        ]
+
+    shown = model(
+        lines(
+            {"type": "RUN_STARTED", "threadId": "t", "runId": "r", "protocolVersion": "1.0"},
+            *call("c1", "ask"),
+            *call("c2", "lookup_artifact"),
+            {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"},
+        ),
+        profile="producer",
+    )
+    section = shown["sections"][0]
+    assert [(item["id"], item["answer"]) for item in section["items"]] == [("c1", card), ("c2", card)]
+    assert [(one["rule"], one["level"], one["at"], one["item"]) for one in section["findings"]] == [
+        ("artifact-shown-twice", "info", 6, 1)
+    ]
+
+
 def test_threads_are_sections_and_numbers_go_through():
     other = [{**event, "threadId": "u"} if "threadId" in event else event for event in RUN_1]
     shown = model(lines(*RUN_1, *other), profile="producer")

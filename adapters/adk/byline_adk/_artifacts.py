@@ -16,16 +16,13 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
-from byline import signals as s
-from byline._fates import ARTIFACTS, Told
-from byline.agent import Sink
 from byline.artifacts import Artifact, ArtifactError, Artifacts
 from byline.errors import StoreError
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
-from ._identity import Book
+from ._identity import Book, Kind
 from ._permit import is_the_parents
 
 __all__ = ["CARRIER", "Carrier", "carry"]
@@ -46,9 +43,7 @@ class Carrier:
         user: str,
         book: Book,
         subagents: frozenset[str],
-        sink: Sink,
     ) -> None:
-        self.told: Final = Told(lambda id_, facts: sink.report(s.Observed(None, ARTIFACTS, facts, id_)))
         self.artifacts: Final = artifacts
         self.where: Final = {"thread": thread, "user": user}
         self._book: Final = book
@@ -56,10 +51,13 @@ class Carrier:
         self._known: set[str] | None = None
 
     def take(self, event: Any) -> None:
-        """Keep the artifacts of a subagent's result."""
+        """Keep the artifacts of a subagent's result, and of what a chat agent says: that is its result."""
         if event.partial or event.content is None:
             return
+        maker = self._book.owner(event) if event.author in self._subagents else None
         for part in event.content.parts or ():
+            if maker is not None and maker.kind is Kind.CHAT and part.text:
+                self._keep(part.text, maker.name, maker.id)
             answer = part.function_response
             if answer is not None and answer.name in self._subagents:
                 use = self._book.use(answer.id)
@@ -73,7 +71,6 @@ class Carrier:
         sent: list[Artifact] = []
         fresh = [self._content(content, sent) for content in contents]
         self.artifacts.sent(sent)
-        self.told.sent(sent)
         return fresh if sent else contents
 
     def _content(self, content: Any, sent: list[Artifact]) -> Any:
@@ -146,11 +143,10 @@ class _LookUp(BaseTool):  # type: ignore[misc,unused-ignore]
         """Return the text, or why there is none."""
         carrier = self._carrier
         try:
-            found = await asyncio.to_thread(carrier.artifacts.found, str(args.get("id")), **carrier.where)
+            text = await asyncio.to_thread(carrier.artifacts.look_up, str(args.get("id")), **carrier.where)
         except (ArtifactError, StoreError) as fault:
             return {"error": f"{getattr(fault, 'code', 'store_unavailable')}: {fault}"}
-        carrier.told.looked_up(found)
-        return {"result": carrier.artifacts.tags.strip(found.body)}
+        return {"result": text}
 
 
 class _Placeholders(BasePlugin):  # type: ignore[misc,unused-ignore]

@@ -15,12 +15,15 @@ from typing import Any, Final
 
 from byline.grants import Grant, Inventory, NotCoveredError, Opaque, Resource, held
 from google.adk.agents.base_agent import BaseAgent
+from google.adk.agents.loop_agent import LoopAgent
+from google.adk.agents.parallel_agent import ParallelAgent
+from google.adk.agents.sequential_agent import SequentialAgent
 from google.adk.models.base_llm import BaseLlm
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
-from google.adk.workflow import FunctionNode, JoinNode
+from google.adk.workflow import BaseNode, FunctionNode, JoinNode
 
 from ._client_tools import ClientTools, is_client_tool
 from ._identity import Kind
@@ -38,6 +41,9 @@ _OWN_WAYS: Final = frozenset({_REFUSED, "set_model_response", "finish_task"})
 """Calls that are ADK's or our own way of speaking and use nothing."""
 
 _DEPTH: Final = 8
+
+_SHELLS: Final = (SequentialAgent, ParallelAgent, LoopAgent)
+"""Agents that use nothing but their sub-agents."""
 
 
 def inventory(runner: Runner) -> Inventory:
@@ -66,12 +72,23 @@ def _look(root: Any, above: tuple[int, ...]) -> Inventory:
         agents |= _tool(tool, resources, opaque)
     resources.update(Resource("subagent", str(name)) for name in agents)
     line = (*above, id(root))
-    inside = {str(name): _look(one, line) for name, one in agents.items() if id(one) not in line}
+    if not above and not _is_open(root):
+        opaque.append(Opaque(str(root.name), f"a {type(root).__name__} may use anything"))
+    inside = {
+        str(name): _look(one, line) for name, one in agents.items() if id(one) not in line and _is_open(one)
+    }
     return Inventory(frozenset(resources), tuple(opaque), inside)
+
+
+def _is_open(one: Any) -> bool:
+    """Return whether all that an agent or a workflow uses can be read off it; an app's own kind may do anything."""
+    return hasattr(one, "canonical_model") or hasattr(one, "graph") or type(one) in _SHELLS
 
 
 def _node(node: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
     """Look at a workflow's node: a function or a tool is a tool, whatever else works is a subagent."""
+    while isinstance(inner := getattr(node, "_node", None), BaseNode):
+        node = inner  # a parallel worker, which says nowhere in public what it runs for each item
     name = str(getattr(node, "name", None) or "__")
     if name.startswith("__") or isinstance(node, JoinNode):
         return {}

@@ -240,7 +240,7 @@ class AdkSession:
         if self._grants:
             guard_runs(runner)
         GRANT.set(self._grants[0] if self._grants else None)
-        CARRIER.set(self._carrier(sink))
+        CARRIER.set(self._carrier())
         if self.run_input is not None and self.run_input.tools:
             offer(runner)
             OFFERED.set(tuple(self.run_input.tools))
@@ -263,15 +263,13 @@ class AdkSession:
             self.result = end.result
         return end
 
-    def _carrier(self, sink: Sink) -> Carrier | None:
+    def _carrier(self) -> Carrier | None:
         bound = self._bound
         if bound.artifacts is None:
             return None
         carry(bound.runner)
         user = self._where["user_id"] if self.permit is None else self.permit.user
-        return Carrier(
-            bound.artifacts, self.thread_id, user, self._book, bound.uses().named("subagent"), sink
-        )
+        return Carrier(bound.artifacts, self.thread_id, user, self._book, bound.uses().named("subagent"))
 
     async def _send(self, sink: Sink, watch: Watch, turn: Turn) -> None:
         for answer in turn.answers:

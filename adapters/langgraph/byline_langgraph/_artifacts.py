@@ -17,8 +17,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from byline import signals as s
-from byline._fates import ARTIFACTS, Told
 from byline.artifacts import Artifact, ArtifactError, Artifacts, NotTheParentError
 from byline.errors import InputError, StoreError
 from byline.grants import Inventory, Resource
@@ -83,9 +81,6 @@ class Carrier:
         self._delegates: Final = bound.delegates
         self._subagents: Final = bound.uses().named("subagent")
         self._known: set[str] | None = None
-        self._told: Final = Told(
-            lambda id_, facts: handler.sink.report(s.Observed(None, ARTIFACTS, facts, id_))
-        )
 
     # ---------------------------------------------------------------- tools
 
@@ -114,11 +109,9 @@ class Carrier:
     def _look_up(self, call: Call) -> ToolMessage:
         wanted = call.tool_call["args"].get("id")
         try:
-            artifact = self._artifacts.found(wanted, **self._where)
+            text = self._artifacts.look_up(wanted, **self._where)
         except (ArtifactError, StoreError) as fault:
             return refusal(call, getattr(fault, "code", "store_unavailable"), str(fault))
-        self._told.looked_up(artifact)
-        text = self._artifacts.tags.strip(artifact.body)
         return ToolMessage(text, tool_call_id=call.tool_call["id"], name=call.tool_call["name"])
 
     # --------------------------------------------------------------- models
@@ -128,7 +121,6 @@ class Carrier:
         artifacts: list[Artifact] = []
         given, originals = self._state(state, artifacts)
         self._artifacts.sent(artifacts)
-        self._told.sent(artifacts)
         return given, lambda output: _restored(output, originals) if originals else output
 
     def _state(self, state: Any, artifacts: list[Artifact]) -> tuple[Any, dict[str, BaseMessage]]:
@@ -154,7 +146,7 @@ class Carrier:
             source = message.tool_call_id
         elif isinstance(message, AIMessage) and message.id and message.name in self._subagents:
             source = message.id
-            self._keep(message, source, None)
+            self._keep(message, source, self._handler.speaker_of(source))
         else:
             return message
         content: Any = message.content

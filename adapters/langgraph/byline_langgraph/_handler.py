@@ -96,6 +96,7 @@ class Handler(BaseCallbackHandler):
             dict[str, list[str]]
         ] = {}  # owners that ended with a question of their own, by their id
         self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
+        self._ids: Final[dict[str | None, str]] = {}  # of invocations, by their owners
 
     def owner_of(self, run_id: UUID) -> str | None:
         """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
@@ -134,6 +135,15 @@ class Handler(BaseCallbackHandler):
     def invocation_of(self, call: str) -> str | None:
         """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
         return self._spawned.get(call)
+
+    def speaker_of(self, message: str) -> str | None:
+        """Return the `subagentRunId` of who said a message in this run, if a subagent did."""
+        return self._ids.get(self.speech.speaker(message))
+
+    @guarded
+    def stood_in(self, answer: ToolMessage) -> None:
+        """Take an answer that was given in the place of a call of the parent's."""
+        self.speech.answer(None, answer.tool_call_id, answer)
 
     # --------------------------------------------------------------- graphs
 
@@ -235,6 +245,7 @@ class Handler(BaseCallbackHandler):
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
+        self._ids[owner] = opened.id or owner
         if spawned is not None and spawned.owner is None:
             self._spawned[spawned.call] = opened.id or owner
         graph.inputs = None
@@ -491,7 +502,7 @@ class Handler(BaseCallbackHandler):
             self.sink.report(signal)
             self.state_was_set = self.state_was_set or isinstance(signal, s.StateIs)
             if isinstance(signal, s.Text):
-                self.speech.was_said(signal.run)
+                self.speech.was_said(signal.run, owner)
         self.sink.report(s.Custom(owner, name, data))
 
 

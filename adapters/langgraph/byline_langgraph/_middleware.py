@@ -22,7 +22,7 @@ from ._gate import refusal
 __all__ = ["ArtifactMiddleware"]
 
 _INSIDE: Final[ContextVar[bool]] = ContextVar("byline_inside_a_tool", default=False)
-"""Whether a tool of such an agent is at work in this context: who looks something up there is a subagent."""
+"""Whether a tool of such an agent is at work in this context: who asks or looks something up there is a subagent."""
 
 
 class ArtifactMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -81,7 +81,8 @@ class ArtifactMiddleware(AgentMiddleware[Any, Any, Any]):
         messages = [self._short(message, sent) for message in request.messages]
         if not sent:
             return request
-        self.artifacts.sent(sent)
+        if not _INSIDE.get():  # a fork has this middleware too, and reads what its parent read
+            self.artifacts.sent(sent)
         return request.override(messages=messages)
 
     def _short(self, message: Any, sent: list[Artifact]) -> Any:

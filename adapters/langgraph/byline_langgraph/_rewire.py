@@ -49,16 +49,21 @@ def rewire(
     interceptors: Sequence[Interceptor],
     model_nodes: Sequence[ModelNode],
     transparent: frozenset[str],
+    answered: Callable[[ToolMessage], object],
 ) -> Pregel[Any, Any, Any, Any]:
-    """Return a copy of `graph`, and of the transparent graphs in it, with everybody in their places."""
+    """Return a copy of `graph`, and of the transparent graphs in it, with everybody in their places.
+
+    `answered` hears of every answer that stands in for a call: no tool run tells of it, and a hand-off beside it keeps
+    the node from returning it.
+    """
     mine = {id(own) for own in own_graphs(graph, transparent)}
     nodes = dict(graph.nodes)
     for name, node in graph.nodes.items():
         bound = node.bound
         if isinstance(bound, ToolNode):
-            nodes[name] = node.copy({"bound": _tool_node(bound, interceptors)})
+            nodes[name] = node.copy({"bound": _tool_node(bound, interceptors, answered)})
         elif isinstance(bound, Pregel) and id(bound) in mine:
-            inner = rewire(bound, interceptors, model_nodes, transparent)
+            inner = rewire(bound, interceptors, model_nodes, transparent, answered)
             subgraphs = [inner if one is bound else one for one in node.subgraphs or ()]
             nodes[name] = node.copy({"bound": inner, "subgraphs": subgraphs})
         elif model_nodes and name in MODEL_NODES and not node.subgraphs:
@@ -66,28 +71,34 @@ def rewire(
     return graph.copy({"nodes": nodes})
 
 
-def _tool_node(node: ToolNode, interceptors: Sequence[Interceptor]) -> ToolNode:
+def _tool_node(
+    node: ToolNode, interceptors: Sequence[Interceptor], answered: Callable[[ToolMessage], object]
+) -> ToolNode:
     sync: Any = node._wrap_tool_call  # noqa: SLF001
     native: Any = node._awrap_tool_call  # noqa: SLF001
+
+    def told(answer: ToolMessage) -> ToolMessage:
+        answered(answer)
+        return answer
 
     def wrap(call: Call, execute: Callable[[Call], Answer]) -> Answer:
         call = _enter(interceptors, call)
         if isinstance(call, ToolMessage):
-            return call
+            return told(call)
         try:
             answer = execute(call) if sync is None else sync(call, execute)
         except Exception as fault:
-            return _failed(interceptors, call, fault)
+            return told(_failed(interceptors, call, fault))
         return _left(interceptors, call, answer)
 
     async def awrap(call: Call, execute: Callable[[Call], Awaitable[Answer]]) -> Answer:
         call = await asyncio.to_thread(_enter, interceptors, call)
         if isinstance(call, ToolMessage):
-            return call
+            return told(call)
         try:
             answer = await (execute(call) if native is None else native(call, execute))
         except Exception as fault:
-            return _failed(interceptors, call, fault)
+            return told(_failed(interceptors, call, fault))
         return await asyncio.to_thread(_left, interceptors, call, answer)
 
     # Where the app has a sync wrapper only, LangGraph calls that one in async runs too, with a sync `execute`.

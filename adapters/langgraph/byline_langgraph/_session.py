@@ -14,6 +14,7 @@ from byline.events import Message, RunAgentInput
 from byline.grants import Grant, Grants, Guard, Inventory, Nested, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
+from byline.user import current_user
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -335,13 +336,14 @@ class GraphSession:
             interceptors.append(ToolGate(self._grants[0]))
             callbacks.append(GateHandler(self._grants[0], handler))
         if bound.artifacts is not None:
-            user = "" if self.permit is None else self.permit.user
-            carrier = Carrier(bound.artifacts, self.thread_id, user, handler, bound)
+            user = current_user() if self.permit is None else self.permit.user
+            carrier = Carrier(bound.artifacts, self.thread_id, user or "", handler, bound)
             interceptors.append(carrier)
             model_nodes.append(carrier.for_model)
         if not interceptors:
             return bound.graph, callbacks
-        return rewire(bound.graph, interceptors, model_nodes, bound.transparent), callbacks
+        graph = rewire(bound.graph, interceptors, model_nodes, bound.transparent, handler.stood_in)
+        return graph, callbacks
 
     def _theirs(self) -> RunnableConfig:
         """Return the caller's config, with the callbacks that plain LangGraph would call."""

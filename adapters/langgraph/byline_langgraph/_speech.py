@@ -55,7 +55,7 @@ class Speech:
         self._quiet: Final[set[tuple[str | None, str]]] = set()  # calls that the app keeps from the stream
         self._unanswered: Final[dict[str | None, set[str]]] = {}  # calls, by who made them
         self._answered: Final[dict[str | None, set[str]]] = {}
-        self._seen: Final[set[str]] = set()  # message ids that were said in this run
+        self._seen: Final[dict[str, str | None]] = {}  # ids of messages that were said in this run, by whom
         self._nameless: Final[list[AIMessage]] = []  # and messages that had no id when they were
         self._said = 0  # how many had none
 
@@ -63,9 +63,13 @@ class Speech:
         """Return whether the app keeps a call from the stream."""
         return (owner, call) in self._quiet
 
-    def was_said(self, message: str) -> None:
+    def was_said(self, message: str, owner: str | None) -> None:
         """Note a message that somebody else has told: a node that returns it says nothing new."""
-        self._seen.add(message)
+        self._seen[message] = owner
+
+    def speaker(self, message: str) -> str | None:
+        """Return who said a message in this run; `None` for the parent agent, and where it is not known."""
+        return self._seen.get(message)
 
     # --------------------------------------------------------------- models
 
@@ -118,7 +122,7 @@ class Speech:
             generation = response.generations[0][0]
         message = generation.message if isinstance(generation, ChatGeneration) else None
         if message is not None and message.id:
-            self._seen.add(message.id)
+            self._seen[message.id] = model.owner
         if not model.muted:
             if isinstance(message, AIMessage):
                 self.whole(model, message, run=model.message)
@@ -240,7 +244,7 @@ class Speech:
                 continue
             else:
                 id_ = message.id
-            self._seen.add(id_)
+            self._seen[id_] = owner
             model = Model(UUID(int=0), owner, {}, muted=False)
             self.whole(model, message, run=id_)
             self._sink.report(s.ModelOver(owner, id_))

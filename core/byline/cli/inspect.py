@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from byline.advice import RULES, Advice, advise, advise_from
+from byline.artifacts import Artifacts
 from byline.cli._target import load
 from byline.completion import Point, completion, links
 from byline.errors import BylineError
@@ -15,6 +16,7 @@ from byline.grants import peek
 from byline.inspection import describe
 from byline.ledger import Ledger
 from byline.reading import ReadError, records, source
+from byline.stores import open_store
 from byline.team_view import FACTS, ROLES, AgentView, Fact, TeamView
 
 __all__ = ["inspect", "mermaid", "text"]
@@ -44,7 +46,22 @@ _WIDTH: Final = 100
 @click.option(
     "--grant", "token", metavar="TOKEN", help="The grant of that run, which says who was permitted what."
 )
-def inspect(target: str, form: str, roles: Sequence[str], recording: str | None, token: str | None) -> None:
+@click.option(
+    "--artifacts",
+    "store",
+    metavar="URL",
+    help="The store with what the parent of that run was told: sqlite:///FILE or postgresql://...",
+)
+@click.option("--user", metavar="NAME", help="Whose artifacts; without it, whose the grant is.")
+def inspect(
+    target: str,
+    form: str,
+    roles: Sequence[str],
+    recording: str | None,
+    token: str | None,
+    store: str | None,
+    user: str | None,
+) -> None:
     """Show the team behind MODULE:TARGET as a tree, without running it.
 
     Agents, models, tools, middleware, skills, permissions, and how each is called.  Every value says where it was
@@ -56,7 +73,8 @@ def inspect(target: str, form: str, roles: Sequence[str], recording: str | None,
         ledger = None if recording is None else _ledger(recording)
         if ledger is not None:
             advice = [*advise_from(team, ledger), *advice]
-        points = completion(team, ledger, None if token is None else peek(token))
+        grant = None if token is None else peek(token)
+        points = completion(team, ledger, grant, None if store is None else _artifacts(store), user=user)
         if ledger is None and token is None:
             points = points[:2]  # the links themselves; the rest is about a run
     except BylineError as fault:
@@ -79,6 +97,13 @@ def _roles(given: Sequence[str]) -> dict[str, str]:
             raise click.UsageError(f"{one!r} declares no role: expected NAME=ROLE, as in reviewer=verifier")
         roles[name] = role
     return roles
+
+
+def _artifacts(url: str) -> Artifacts:
+    scheme, _, file = url.partition(":///")
+    if scheme.startswith("sqlite") and not Path(file).is_file():  # a look at it must not make one
+        raise click.ClickException(f"there is no store {url}: give the URL that open_store() was given")
+    return Artifacts(open_store(url).artifacts)
 
 
 def _ledger(recording: str) -> Ledger:

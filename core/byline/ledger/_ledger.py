@@ -28,7 +28,7 @@ from byline.validator._alone import read_alone
 
 if TYPE_CHECKING:
     from byline._fates import Fate
-    from byline.artifacts import ShownTwice
+    from byline.artifacts import Artifacts, ShownTwice
 
 __all__ = ["Ledger", "Record"]
 
@@ -244,30 +244,30 @@ class Ledger:
         """The runs of the thread, with the token usage of each."""
         return tuple(self._book.runs)
 
-    def artifacts(self, *, tags: "Iterable[str] | None" = None) -> "list[Fate]":
+    def artifacts(self, artifacts: "Artifacts | None" = None, *, user: str = "") -> "list[Fate]":
         """Return what became of each artifact: shown to the user, told to the parent, looked up.
 
-        Where it was shown stands in the messages; the other two are what the runs say at their ends.
+        Where it was shown, and by which calls it was looked up, stands in the messages.  How often its placeholder went to the
+        parent's model stands in no stream: the store of `artifacts` knows, for the artifacts of `user` in this thread.
         "That a subagent's result was on the screen and that the parent's next answer has it are confirmed separately."
-        `tags` are the app's own, where they are not the common ones.
+        `artifacts` also says the tags and the look-up's name, where they are not the common ones.  Raises `StoreError`.
         """
-        from byline._fates import ARTIFACTS, fates
-        from byline.artifacts import TAGS
+        from byline._fates import fates, kept
 
-        told = [entry for run in self._book.runs for entry in run.observed.get(ARTIFACTS, ())]
-        return fates(self.messages, told, tags=TAGS if tags is None else tags)
+        if artifacts is None:
+            return fates(self.messages)
+        threads = dict.fromkeys(run.thread_id for run in self._book.runs if run.thread_id is not None)
+        return fates(self.messages, kept(artifacts, threads, user), artifacts)
 
-    def shown_twice(
-        self, *, tags: "Iterable[str] | None" = None, lookup: str | None = None
-    ) -> "list[ShownTwice]":
-        """Return which artifacts the user was shown twice, and why; `lookup` is the name of the look-up tool.
+    def shown_twice(self, artifacts: "Artifacts | None" = None) -> "list[ShownTwice]":
+        """Return which artifacts the user was shown twice, and why; `artifacts` says the tags and the look-up's name.
 
         "The composition of the screen does not cover the problem up": both stay in `messages`.
         """
         from byline.artifacts import LOOKUP, TAGS, showings, shown_twice
 
-        shown = showings(self.messages, tags=TAGS if tags is None else tags)
-        return shown_twice(shown, lookup=lookup or LOOKUP)
+        tags, lookup = (TAGS, LOOKUP) if artifacts is None else (artifacts.tags, artifacts.lookup or LOOKUP)
+        return shown_twice(showings(self.messages, tags=tags), lookup=lookup)
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:

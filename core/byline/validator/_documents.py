@@ -24,6 +24,7 @@ from byline.validator._book import (
     packed,
     unpacked,
 )
+from byline.validator._cards import Cards
 from byline.validator._items import Streamed
 
 __all__ = ["Documents"]
@@ -35,10 +36,11 @@ _KIND_OF_ROLE: Final = {"activity": ACTIVITY, "reasoning": REASONING, "tool": RE
 class Documents:
     """The snapshots and deltas of a stream."""
 
-    __slots__ = ("book", "families")
+    __slots__ = ("book", "cards", "families")
 
-    def __init__(self, book: Book, families: dict[str, Streamed]) -> None:
+    def __init__(self, book: Book, families: dict[str, Streamed], cards: Cards) -> None:
         self.book = book
+        self.cards = cards
         self.families = families
 
     def passes(self, event: WireEvent) -> None:
@@ -155,6 +157,7 @@ class Documents:
         known = book.messages.get(key)
         if only_new and known is not None and unpacked(known)[0] >= book.run_index:
             return
+        self.cards.restated(message)
         tag = message.get(TAG)
         tag = None if tag is None else key_of(tag)
         code, role = book.code(tag), message["role"]

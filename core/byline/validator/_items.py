@@ -103,6 +103,10 @@ class Streamed:
         else:
             self.open[key] = (tag, book.index)
 
+    def close(self, key: str) -> None:
+        """Close an item that chunks have made."""
+        self.open.pop(key, None)
+
     def left_open(self) -> None:
         """Report what the run leaves open, and forget it."""
         self.book.report_left(

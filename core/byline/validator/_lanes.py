@@ -139,7 +139,7 @@ class Lanes:
         lane = self.open.pop(tag, None)
         if lane is not None:
             del self.of_kind[lane.family.prefix][tag]
-            lane.family.open.pop(lane.key, None)
+            lane.family.close(lane.key)
             del lane.family.chunked[lane.key]
 
     def before(self, event: WireEvent) -> None:

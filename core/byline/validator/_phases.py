@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from byline.events import EVENT_CLASSES
 from byline.schema import WireEvent, shown
-from byline.validator._book import REASONING, TEXT, Book
+from byline.validator._book import REASONING, TAG, Book, key_of
+from byline.validator._cards import Cards, Spoken
 from byline.validator._documents import Documents
 from byline.validator._invocations import Invocations
 from byline.validator._items import Calls, Messages, Spans, Steps, encrypted_value
@@ -29,16 +30,18 @@ Table: TypeAlias = Mapping[str, Handler]
 class Phases:
     """The parts of a validator put together, and the table that is in force."""
 
-    __slots__ = ("_after_error", "_after_finished", "_book", "_in_run", "_invocations", "_lanes", "_open_lanes", "_runs", "_table")  # fmt: skip
+    __slots__ = ("_after_error", "_after_finished", "_book", "_calls", "_cards", "_in_run", "_invocations", "_lanes", "_open_lanes", "_runs", "_table", "_text")  # fmt: skip
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        text = Messages(book, TEXT, "text", "text message")
+        self._cards = Cards(book)
+        text = self._text = Spoken(book, self._cards)
         reasoning = Messages(book, REASONING, "reasoning", "reasoning message")
         spans = Spans(book, "span", "reasoning span", owner_rule="reasoning-owner")
         calls, steps = Calls(book), Steps(book)
+        self._calls = calls
         families = {"text": text, "reasoning": reasoning, "call": calls}
-        documents = Documents(book, families)
+        documents = Documents(book, families, self._cards)
         self._invocations = Invocations(book)
         self._runs = Runs(book, (steps, text, reasoning, spans, calls), documents, self._invocations)
         self._lanes = Lanes(book, families)
@@ -51,7 +54,7 @@ class Phases:
             "TEXT_MESSAGE_START": text.start,
             "TEXT_MESSAGE_CONTENT": text.carry_on,
             "TEXT_MESSAGE_END": text.end,
-            "TEXT_MESSAGE_CHUNK": partial(self._lanes.chunk, text),
+            "TEXT_MESSAGE_CHUNK": self._text_chunk,
             "REASONING_START": spans.start,
             "REASONING_END": spans.end,
             "REASONING_MESSAGE_START": reasoning.start,
@@ -63,7 +66,7 @@ class Phases:
             "TOOL_CALL_ARGS": calls.carry_on,
             "TOOL_CALL_END": calls.end,
             "TOOL_CALL_CHUNK": partial(self._lanes.chunk, calls),
-            "TOOL_CALL_RESULT": calls.result,
+            "TOOL_CALL_RESULT": self._result,
             "STEP_STARTED": steps.start,
             "STEP_FINISHED": steps.finish,
             "STATE_SNAPSHOT": documents.state_snapshot,
@@ -83,6 +86,20 @@ class Phases:
         self._after_finished: Table = {**dict.fromkeys(EVENT_CLASSES, after_finished), **begins_or_fails}
         self._after_error: Table = {**dict.fromkeys(EVENT_CLASSES, after_error), **begins}
         self._table: Table = {**dict.fromkeys(EVENT_CLASSES, self._precedes), **begins_or_fails}
+
+    def _text_chunk(self, event: WireEvent) -> None:
+        self._lanes.chunk(self._text, event)
+        if self._cards.open and (delta := event.get("delta")):
+            # Without an id it goes on with what its lane has: the parent's, or that of the only one who speaks.
+            lanes = self._lanes.of_kind["text"]
+            id_, lane = event.get("messageId"), lanes.get(event.get(TAG))
+            if id_ is None and lane is None and TAG not in event and len(lanes) == 1:
+                lane = next(iter(lanes.values()))
+            self._cards.says(key_of(id_) if id_ is not None else lane.key if lane else "", delta)
+
+    def _result(self, event: WireEvent) -> None:
+        self._calls.result(event)
+        self._cards.result(event)
 
     def _begins(self, event: WireEvent) -> None:
         self._table = self._in_run
