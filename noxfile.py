@@ -73,16 +73,20 @@ def oldest(session: nox.Session, adapter: str) -> None:
 
 @nox.session
 def judges(session: nox.Session) -> None:
-    """The official JavaScript client, on recorded streams and on a live run over HTTP."""
+    """The official JavaScript client, on recorded streams and on a live run over HTTP; and a CopilotKit front end."""
     session.install("-e", ".[all]", *groups(*TESTS))
     client = session.create_tmp()
     session.run("npm", "install", "--silent", "--prefix", client, "@ag-ui/client@1.0.0", external=True)
+    front = Path(client, "copilotkit")
+    shutil.copytree("examples/copilotkit", front, dirs_exist_ok=True)
+    with session.chdir(front):
+        session.run("npm", "install", "--silent", external=True)
     session.run(
         "pytest",
         "tests/judges",
         "tests/conformance/test_matrix.py",
         *session.posargs,
-        env={"BYLINE_AGUI_CLIENT": client},
+        env={"BYLINE_AGUI_CLIENT": client, "BYLINE_COPILOTKIT": str(front)},
     )
 
 

@@ -74,3 +74,58 @@ def test_parallel_subagents_are_not_mixed(seen: dict[str, Any]):
         "publisher: this one needs a yes.",
         "researcher: lightning, in 1911; the keeper's log confirms it.",
     ]
+
+
+def test_what_the_client_has_in_the_end(seen: dict[str, Any]):
+    """Every message with its owner's name: what was said and thought, each call with its answer."""
+    names = {
+        event["subagentRunId"]: event["name"]
+        for event in seen["events"]
+        if event["type"] == "SUBAGENT_STARTED"
+    }
+    has: dict[str, list[str]] = {}
+    for message in seen["messages"]:
+        lines = has.setdefault(names.get(message.get("subagentRunId"), "editor"), [])
+        if message.get("content"):
+            lines.append(f"{message['role']}: {message['content']}")
+        for call in message.get("toolCalls", ()):
+            lines.append(f"call: {call['function']['name']} {call['function']['arguments']}")
+    # Within one owner the order is certain; the answers of the two that work at once stand beneath their calls.
+    assert has == {
+        "editor": [
+            "user: go",
+            "assistant: editor: two of us will see to it.",
+            'call: ask_researcher {"task": "find out what happened"}',
+            'call: ask_publisher {"task": "prepare the story"}',
+            "tool: researcher: lightning, in 1911; the keeper's log confirms it.",
+            "tool: publisher: it is out.",
+            "assistant: editor: the lighthouse was struck by lightning in 1911, and the story is out.",
+        ],
+        "researcher": [
+            "reasoning: Who would know?",
+            'call: ask_archivist {"question": "lighthouse, 1911"}',
+            "tool: archivist: the log of 1911 says it was struck by lightning.",
+            "assistant: researcher: lightning, in 1911; the keeper's log confirms it.",
+        ],
+        "archivist": ["assistant: archivist: the log of 1911 says it was struck by lightning."],
+        "publisher": [
+            "assistant: publisher: this one needs a yes.",
+            'call: publish {"headline": "Struck by lightning"}',
+            "tool: published (approved)",
+            "assistant: publisher: it is out.",
+        ],
+    }
+
+
+def test_the_approval_is_the_publishers_and_resumes_it(seen: dict[str, Any]):
+    [asked] = seen["outcomes"][0]["interrupts"]
+    begun = [event for event in seen["events"] if event["type"] == "SUBAGENT_STARTED"]
+    ended = [event for event in seen["events"] if event["type"] == "SUBAGENT_FINISHED"]
+    publisher = asked["subagentRunId"]
+    assert asked["message"] == "May I publish 'Struck by lightning'?"
+    assert [event["name"] for event in begun if event["subagentRunId"] == publisher] == ["publisher"] * 2
+    assert [event.get("outcome") for event in ended if event["subagentRunId"] == publisher] == [
+        {"type": "suspended", "interruptIds": [asked["id"]]},
+        None,  # success
+    ]
+    assert sorted(event["name"] for event in begun) == ["archivist", "publisher", "publisher", "researcher"]

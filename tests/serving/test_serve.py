@@ -185,6 +185,35 @@ def test_one_run_per_thread_at_a_time():
     assert (repeated.status_code, repeated.json()["error"]["code"]) == (409, "run_exists")
 
 
+def test_an_answer_may_come_under_the_id_of_the_run_that_asked():
+    """CopilotKit answers interrupts so; another user's run, or anything that is no answer, keeps the id its own."""
+
+    async def go(url: str) -> Any:
+        ann, bob = {"x-user": "ann"}, {"x-user": "bob"}
+        async with client(url) as http:
+            first = await run(http, asked("t"), headers=ann)
+            open_ = first.events[-1]["outcome"]["interrupts"]
+            resume = [{"interruptId": one["id"], "status": "resolved", "payload": "yes"} for one in open_]
+            unasked = await http.post("/", json=asked("t"), headers=ann)
+            foreign = await http.post("/", json=asked("t", resume=resume), headers=bob)
+            await asyncio.sleep(0.6)
+            second = await run(http, asked("t", resume=resume), headers=ann)
+            await asyncio.sleep(0.6)  # the grace of the first ends, not that of the second
+            last = await http.get("/threads/t/runs/r", headers=ann)
+            return first, unasked, foreign, second, last
+
+    agent = team(approval=True)
+    with served(agent, user=lambda request: request.headers["x-user"], grace=1.0) as server:
+        first, unasked, foreign, second, last = asyncio.run(go(server.url))
+    assert first.events[-1]["outcome"]["type"] == "interrupt"
+    for refused in (unasked, foreign):
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "run_exists")
+    assert second.faults() == []
+    assert second.events[-1]["outcome"] == {"type": "success"}
+    assert (second.text("alpha"), second.text("beta")) == ("alpha: sub says hello", "beta: sub says hello")
+    assert last.text.count("data: ") == len(second.events)
+
+
 def test_a_refused_input_does_not_take_its_id():
     async def go(url: str) -> Any:
         async with client(url) as http:

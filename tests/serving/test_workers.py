@@ -200,6 +200,40 @@ def test_a_run_is_stopped_and_left_alone_across_workers(tmp_path: Path, url: str
     assert busy.json()["error"]["code"] == "run_exists"
 
 
+def test_an_answer_under_the_id_of_the_run_that_asked_at_another_worker(url: str):  # noqa: F811
+    from byline.stores import open_store
+    from serving_kit import served, team
+
+    async def go(one: str, two: str) -> Any:
+        async with client(one) as there, client(two) as here:
+            first = await run(there, asked("t"))
+            resume = [
+                {"interruptId": asked_["id"], "status": "resolved", "payload": "yes"}
+                for asked_ in first.events[-1]["outcome"]["interrupts"]
+            ]
+            unasked = await here.post("/", json=asked("t"))
+            second = await run(here, asked("t", resume=resume))
+            kept = await again(here, "t", "r")
+            history = (await there.get("/threads/t")).json()
+        return unasked, second, kept, history
+
+    agent = team(approval=True)  # both have the one checkpointer
+    with (
+        open_store(url) as store,
+        open_store(url) as other,
+        served(agent, store=store) as one,
+        served(agent, store=other) as two,
+    ):
+        unasked, second, kept, history = asyncio.run(go(one.url, two.url))
+    assert (unasked.status_code, unasked.json()["error"]["code"]) == (409, "run_exists")
+    assert second.events[-1]["outcome"] == {"type": "success"}
+    assert kept.events == second.events
+    assert [(one["runId"], one["status"]) for one in history["runs"]] == [
+        ("r", "interrupted"),
+        ("r", "finished"),
+    ]
+
+
 @pytest.mark.parametrize("who", ["ann", "bob"])
 def test_a_run_of_another_user_is_not_there(tmp_path: Path, who: str):
     from byline.stores import open_store

@@ -87,6 +87,13 @@ def test_a_run_of_ten_thousand_events(browser: Any, tmp_path: Path):
     assert painted < 2000
     assert count(browser).startswith("10,202 events, 50 invocations, nothing found against it")
     assert len(shown(browser)) == 51
+    # First who worked when: all lanes are closed, under a scale, and there is no finding to go to.
+    assert browser.execute_script("return document.querySelectorAll('.lane[open]').length") == 0
+    scale = "return [...document.querySelectorAll('.scale span')].map(n => n.textContent)"
+    assert browser.execute_script(scale) == ["0 ms", "17.9 s", "35.7 s", "53.6 s", "1 min 11 s"]
+    legend = "return document.querySelector('.legend').textContent"
+    assert browser.execute_script(legend) == "saysstatecustom"
+    assert browser.execute_script("return document.getElementById('next').disabled")
     if folder := os.environ.get("BYLINE_SCREENSHOTS"):
         browser.save_screenshot(str(Path(folder) / "view-10k.png"))
 
@@ -106,6 +113,7 @@ def test_a_run_of_ten_thousand_events(browser: Any, tmp_path: Path):
     browser.find_element(By.CSS_SELECTOR, "#kind option[value='state']").click()
     wait(browser, lambda: count(browser) == "10 of 2150 items in 10 of 51 lanes")
     browser.find_element(By.CSS_SELECTOR, "#axis option[value='order']").click()
+    assert browser.execute_script(scale) == ["#0", "#2550", "#5101", "#7651", "#10201"]
     assert console(browser) == []
 
 

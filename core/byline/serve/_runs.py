@@ -326,7 +326,9 @@ class Runs:
         self._admit(run_input, user)
         self._claiming += 1
         try:
-            share = await sharing.claim(run_input.thread_id, run_input.run_id, user)
+            share = await sharing.claim(
+                run_input.thread_id, run_input.run_id, user, again=bool(run_input.resume)
+            )
         finally:
             self._claiming -= 1
         try:
@@ -336,13 +338,20 @@ class Runs:
             raise
 
     def _admit(self, run_input: RunAgentInput, user: str | None) -> None:
+        """Raise what speaks against a run now.
+
+        "A runId MUST NOT be used for another run of the same thread", which is the client's to keep.  CopilotKit does
+        not: it answers an interrupt under the id of the run that asked.  Such a run takes the place of the one that
+        asked, whose end the client has seen.
+        """
         if self.closing:
             raise RefusedError(503, "closing", "the server is shutting down")
         thread, run_id = run_input.thread_id, run_input.run_id
         busy = self._by_thread.get(thread)
         if busy is not None:
             raise thread_busy(thread, busy.run.run_id if busy.user == user else None)
-        if (thread, run_id) in self._known:
+        known = self._known.get((thread, run_id))
+        if known is not None and not (known.user == user and run_input.resume):
             raise run_exists(thread, run_id)
         if self.open + self._claiming >= self.limits.max_runs:
             raise RefusedError(503, "too_many_runs", f"{self.open} runs are open, which is as many as may be")
@@ -394,6 +403,10 @@ class Runs:
         if self._by_thread.get(live.run.thread_id) is live:
             del self._by_thread[live.run.thread_id]
         if live.empty:  # it never was a run: its id is free
-            self._known.pop(live.key, None)
+            self._drop(live)
         else:
-            asyncio.get_running_loop().call_later(self.limits.grace, self._known.pop, live.key, None)
+            asyncio.get_running_loop().call_later(self.limits.grace, self._drop, live)
+
+    def _drop(self, live: LiveRun) -> None:
+        if self._known.get(live.key) is live:  # and no other that has taken its place
+            del self._known[live.key]

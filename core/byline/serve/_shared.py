@@ -264,13 +264,16 @@ class Sharing:
 
     # --------------------------------------------------------------- our own runs
 
-    async def claim(self, thread: str, run_id: str, user: str | None) -> Share:
-        """Take a thread for a run of ours; raises `RefusedError` where somebody has it, and `StoreError`."""
+    async def claim(self, thread: str, run_id: str, user: str | None, *, again: bool = False) -> Share:
+        """Take a thread for a run of ours; raises `RefusedError` where somebody has it, and `StoreError`.
+
+        With `again`, a run of that id that has ended gives way.
+        """
         if "\0" in f"{thread}{run_id}{user or ''}":
             raise RefusedError(422, "bad_input", "an id holds a NUL character, which no database takes")
         self.start()
         claim = await self.call(
-            self.runs.claim, self.worker, _LEASE, thread, run_id, user, self._last_frame()
+            self.runs.claim, self.worker, _LEASE, thread, run_id, user, self._last_frame(), again=again
         )
         if claim.token is None:
             other = claim.in_the_way

@@ -32,9 +32,11 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
+    false,
     func,
     literal,
     literal_column,
+    or_,
     select,
     text,
     update,
@@ -163,11 +165,24 @@ class SqlRuns:
     # --------------------------------------------------------------- the owner's side
 
     def claim(
-        self, worker: str, lease: float, thread_id: str, run_id: str, user: str | None, last: "LastFrame"
+        self,
+        worker: str,
+        lease: float,
+        thread_id: str,
+        run_id: str,
+        user: str | None,
+        last: "LastFrame",
+        *,
+        again: bool = False,
     ) -> Claim:
-        """Take a thread for a new run, unless it has one that lives; one whose worker has died is ended by `last`."""
+        """Take a thread for a new run, unless it has one that lives; one whose worker has died is ended by `last`.
+
+        With `again`, a run of the same id and user that has ended is forgotten for the new one.
+        """
         token = uuid.uuid4().hex
-        stale = and_(_RUNS.c.thread_id == thread_id, _RUNS.c.run_id == run_id, self._forgotten())
+        over = and_(_RUNS.c.ended == 1, _RUNS.c.user_id.is_not_distinct_from(user)) if again else false()
+        same = and_(_RUNS.c.thread_id == thread_id, _RUNS.c.run_id == run_id)
+        stale = and_(same, or_(over, self._forgotten()))
         row = {
             "token": token,
             "thread_id": thread_id,
@@ -188,7 +203,6 @@ class SqlRuns:
             if not self._end_orphans(and_(_RUNS.c.thread_id == thread_id, self._orphaned()), last):
                 break
         with self._database.read() as connection:
-            same = and_(_RUNS.c.thread_id == thread_id, _RUNS.c.run_id == run_id)
             busy = and_(_RUNS.c.thread_id == thread_id, _RUNS.c.ended == 0)
             found = connection.execute(select(_RUNS).where(busy)).first()
             found = found or connection.execute(select(_RUNS).where(same)).first()
