@@ -136,7 +136,7 @@ def run(target: str, functions: list[str], *, again: bool) -> bool:
             f"{target}: the tests fail where nothing is wrong: run {' '.join(plan['tests'])} in {work / 'mutants'}"
         )
         return False
-    held = report(target, plan)
+    held = report(target, plan, functions)
     print(f"{time.monotonic() - started:.0f} s", flush=True)
     return held
 
@@ -195,7 +195,7 @@ def files_of(modules: list[str]) -> list[Path]:
     return [path for module in modules for path in sorted(Path().glob(module))]
 
 
-def report(target: str, plan: dict[str, Any]) -> bool:
+def report(target: str, plan: dict[str, Any], functions: list[str]) -> bool:
     """Print what became of the mutants of one target, and return whether that is as it should be."""
     listed = {
         Mutant(entry["function"], entry["was"], entry["becomes"], entry.get("nth", 1)): entry["why"].strip()
@@ -206,6 +206,8 @@ def report(target: str, plan: dict[str, Any]) -> bool:
     print(f"\n{target:44}{'mutants':>9}{'killed':>9}{'':>9}{'listed':>9}{'unlisted':>9}")
     for path in files_of(plan["modules"]):
         of_module = fates_of(path)
+        if functions:
+            of_module = {mutant: fate for mutant, fate in of_module.items() if fate != "not checked"}
         if of_module:
             fates |= of_module
             survivors = [mutant for mutant, fate in of_module.items() if fate not in KILLED]
