@@ -58,7 +58,7 @@ class Account:
         """Add one model call."""
         self._spent[tag] = aggregate_token_usage([*self._spent.get(tag, ()), usage])
 
-    def note(self, tag: str | None, kind: str, facts: Mapping[str, Any], key: str = "") -> None:
+    def note(self, tag: str | None, kind: str, facts: Mapping[str, Any], key: str) -> None:
         """Keep an observation; a later one of its kind and key replaces it."""
         self._noted.setdefault(kind, {})[tag, key] = plain(facts)
 

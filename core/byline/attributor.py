@@ -348,7 +348,7 @@ class Attributor:
         self._out += (
             ReasoningStartEvent(message_id=message.thought, subagent_run_id=tag, timestamp=self._now()),
             ReasoningMessageStartEvent(
-                message_id=message.thought, role="reasoning", subagent_run_id=tag, timestamp=self._now()
+                message_id=message.thought, subagent_run_id=tag, timestamp=self._now()
             ),
         )
 
@@ -603,9 +603,9 @@ class Attributor:
             reason=clean_text(question.reason),
             message=None if question.message is None else clean_text(question.message),
             tool_call_id=None if question.call is None else self._call_of(question.owner, question.call).id,
-            response_schema=None if question.schema is None else plain(question.schema),
+            response_schema=plain(question.schema),
             expires_at=question.expires_at,
-            metadata=None if question.metadata is None else plain(question.metadata),
+            metadata=plain(question.metadata),
             subagent_run_id=lane.id,
         )
 
