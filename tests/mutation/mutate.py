@@ -129,7 +129,9 @@ def run(target: str, functions: list[str], *, again: bool) -> bool:
         print("\n".join(log.read_text("utf-8").rsplit("\r", 1)[-1].splitlines()[-40:]))
         print(f"{target}: mutmut gave up, see above")
         return False
-    if fates_of(Path("canary.py")) != {Mutant("canary.sing", "_ = None", '_ = ""'): "survived"}:
+    if set(fates_of(Path("canary.py")).values()) - (
+        {"survived", "not checked"} if functions else {"survived"}
+    ):
         print(
             f"{target}: the tests fail where nothing is wrong: run {' '.join(plan['tests'])} in {work / 'mutants'}"
         )
