@@ -142,6 +142,13 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def mutate(session: nox.Session) -> None:
+    """Whether the tests notice when attribution or judgement is wrong: `-- attributor` for one target, see the script."""
+    session.install("-e", ".[all]", *groups(*TESTS, "mutate"))
+    session.run("python", "tests/mutation/mutate.py", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The figures: ratios measured in one process, never asserted."""
     session.install("-e", ".[all]", *groups("bench", "langgraph-test"))

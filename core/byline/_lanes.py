@@ -58,7 +58,7 @@ class Lane:
         self.id: Final = tag
         self.parent: Final = parent
         self.depth: Final[int] = 0 if parent is None else parent.depth + 1
-        self.open = True
+        self.open = parent is not None  # the parent agent is never closed: its run ends
         self.suspended = False
         self.messages: dict[Message, None] = {}  # those with something open, in the order of their opening
         self.steps: dict[str, int] = {}
@@ -74,7 +74,7 @@ class Message:
         self.lane: Final = lane
         self.id: Final = public
         self.part: str | None = None
-        self.thought = ""
+        self.thought: str  # the id of its latest reasoning
         self.thoughts = 0
         self.calls: dict[ToolCall, None] = {}  # the open ones
 

@@ -240,7 +240,7 @@ class Attributor:
             self._close_lane(
                 lane,
                 SubagentFinishedEvent(
-                    subagent_run_id=lane.id or "",
+                    subagent_run_id=str(lane.id),
                     result=None if signal.result is s.ABSENT else plain(signal.result),
                     metadata=byline(signal.metadata),
                 ),
@@ -260,7 +260,7 @@ class Attributor:
         self._close_lane(
             lane,
             SubagentErrorEvent(
-                subagent_run_id=lane.id or "",
+                subagent_run_id=str(lane.id),
                 message=clean_text(message),
                 code=None if code is None else clean_text(code),
                 metadata=byline(metadata),
@@ -348,7 +348,7 @@ class Attributor:
         self._out += (
             ReasoningStartEvent(message_id=message.thought, subagent_run_id=tag, timestamp=self._now()),
             ReasoningMessageStartEvent(
-                message_id=message.thought, role="reasoning", subagent_run_id=tag, timestamp=self._now()
+                message_id=message.thought, subagent_run_id=tag, timestamp=self._now()
             ),
         )
 
@@ -561,11 +561,11 @@ class Attributor:
         self._end(self._finished(outcome, result, signal.metadata))
 
     def _run_cancelled(self, signal: s.RunCancelled) -> None:
-        self._end_lanes(lambda _lane: (CANCELLED, signal.reason), frozenset())
+        self._end_lanes(lambda _lane: (CANCELLED, signal.reason))
         self._end(self._finished(RunFinishedCancelledOutcome(), None, None))
 
     def _run_failed(self, signal: s.RunFailed) -> None:
-        self._end_lanes(lambda _lane: (CANCELLED, "cut off because the run failed"), frozenset())
+        self._end_lanes(lambda _lane: (CANCELLED, "cut off because the run failed"))
         usage, metadata = self._spent.terminal()
         self._end(
             RunErrorEvent(
@@ -577,19 +577,21 @@ class Attributor:
             )
         )
 
-    def _end_lanes(self, ending: "Callable[[Lane], tuple[str, str] | None]", asked: frozenset[str]) -> None:
+    def _end_lanes(
+        self, ending: "Callable[[Lane], tuple[str, str] | None]", asked: frozenset[str] = frozenset()
+    ) -> None:
         """Close all that is open, deepest first; `ending` gives code and message, or `None` for a suspension."""
         for lane in sorted(self._lanes.values(), key=lambda lane: -lane.depth):
-            if lane is self._root or not lane.open:
-                self._close_items(lane)  # the parent's own, and what came late under one that had ended
+            if not lane.open:
+                self._close_items(lane)  # the parent agent's own, and what came late under one that had ended
                 continue
             how = ending(lane)
             if how is not None:
                 self._fail_lane(lane, how[1], how[0])
                 continue
-            own = [id_ for id_ in lane.questions if id_ in asked]
+            own = [clean_text(id_) for id_ in lane.questions if id_ in asked]
             outcome = SubagentFinishedSuspendedOutcome(interrupt_ids=own or None)
-            self._close_lane(lane, SubagentFinishedEvent(subagent_run_id=lane.id or "", outcome=outcome))
+            self._close_lane(lane, SubagentFinishedEvent(subagent_run_id=str(lane.id), outcome=outcome))
 
     def _interrupt(self, id_: str) -> Interrupt:
         known = self._questions.get(id_)
@@ -601,9 +603,9 @@ class Attributor:
             reason=clean_text(question.reason),
             message=None if question.message is None else clean_text(question.message),
             tool_call_id=None if question.call is None else self._call_of(question.owner, question.call).id,
-            response_schema=None if question.schema is None else plain(question.schema),
+            response_schema=plain(question.schema),
             expires_at=question.expires_at,
-            metadata=None if question.metadata is None else plain(question.metadata),
+            metadata=plain(question.metadata),
             subagent_run_id=lane.id,
         )
 

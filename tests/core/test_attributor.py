@@ -249,6 +249,8 @@ def test_colliding_call_ids_get_public_ids_that_every_later_mention_follows():
         ("call_0#2", ("call_0#2", "call_0")),
         ("a#b", ("a#b",)),
         ("@x", ("@x",)),
+        ("a#b#2", ("a#b#2", "a#b")),
+        ("call_0@team@1", ("call_0@team@1", "call_0")),
     ],
 )
 def test_a_public_id_leads_back_to_the_frameworks(public, native):

@@ -17,6 +17,7 @@ def test_a_word_is_the_event_that_pydantic_makes(kind, tag, timestamp):
     assert list(made.__dict__) == list(checked.__dict__)
     assert repr(made) == repr(checked)
     assert made.model_fields_set == checked.model_fields_set
+    assert made.model_extra == checked.model_extra == {}
     assert made.model_dump_json(by_alias=True, exclude_unset=True) == checked.model_dump_json(
         by_alias=True, exclude_unset=True
     )

@@ -1,6 +1,7 @@
 """Every rule against its own streams: what `tests/data/law` says must come out, and nothing else."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -35,12 +36,11 @@ def test_a_legal_stream_has_no_error_and_no_warning(path, profile):
 
 @pytest.mark.parametrize("path", ILLEGAL, ids=name)
 def test_an_illegal_stream_has_the_findings_that_were_written_down(path):
-    found = [
-        {"rule": one.rule, "event": one.event, "pointer": one.pointer, "related": one.related}
-        for one in findings(path, "producer")
-    ]
-    assert found == expected(path)
-    assert all(one.level == RULES[one.rule].level for one in findings(path, "producer"))
+    found, wanted = findings(path, "producer"), expected(path)
+    for one, want in zip(found, wanted, strict=True):
+        want.setdefault("message", one.message)  # where it ends in a parser's own words, it is not written down
+        row = RULES[one.rule]
+        assert asdict(one) == {**want, "level": row.level, "law": row.law, "hint": row.hint}
 
 
 @pytest.mark.parametrize("path", ILLEGAL, ids=name)
