@@ -90,19 +90,20 @@ class Tape:
         self._thread: Final = threading.Thread(target=self._work, name="byline recorder", daemon=True)
         self._thread.start()
 
-    def put(self, run: Hashable, event: BaseEvent) -> None:
-        """Take an event of `run`, from any thread.  Never raises; waits only while there is patience left."""
+    def put(self, run: Hashable, events: Sequence[BaseEvent]) -> None:
+        """Take events of `run`, from any thread.  Never raises; waits only while there is patience left."""
         with self._changed:
-            if self._closing or self.fault is not None:
-                self.lost += 1
-                return
-            if self._waiting >= self._buffer and event.type not in _ENDS and not self._room():
-                self._gaps[run] = self._gaps.get(run, 0) + 1
-                self.lost += 1
-                return
-            if run in self._gaps:
-                self._append(run, CustomEvent(name=GAP, value={"events": self._gaps.pop(run)}))
-            self._append(run, event)
+            for event in events:
+                if self._closing or self.fault is not None:
+                    self.lost += 1
+                    continue
+                if self._waiting >= self._buffer and event.type not in _ENDS and not self._room():
+                    self._gaps[run] = self._gaps.get(run, 0) + 1
+                    self.lost += 1
+                    continue
+                if self._gaps and run in self._gaps:
+                    self._append(run, CustomEvent(name=GAP, value={"events": self._gaps.pop(run)}))
+                self._append(run, event)
             if self._idle:
                 self._idle = False
                 self._changed.notify_all()

@@ -27,7 +27,7 @@ from byline.delegation import MODES
 from byline_langgraph._content import parts_of
 from byline_langgraph._handler import Handler, guarded
 from byline_langgraph._outputs import cause_of, messages_in, result_of
-from byline_langgraph._tree import Run, Scope, up
+from byline_langgraph._tree import Run, Scope, is_step, up
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.errors import GraphBubbleUp
@@ -136,7 +136,7 @@ class TaskHandler(Handler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        if not any(tag.startswith("graph:step:") for tag in kwargs.get("tags") or ()):
+        if not is_step(kwargs.get("tags")):
             self._give_away(parent_run_id)
         super().on_chain_start(serialized, inputs, run_id=run_id, parent_run_id=parent_run_id, **kwargs)
 

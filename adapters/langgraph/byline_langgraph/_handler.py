@@ -39,8 +39,8 @@ from ._content import sent_along
 from ._outputs import ending_of, interrupts_of, messages_in, result_of
 from ._remote import Remotes
 from ._review import question
-from ._speech import Model, Speech
-from ._tree import STEP, Run, Scope, between, is_pushed, name_of, owner_of, stable_id, up
+from ._speech import Model, Piece, Speech
+from ._tree import Run, Scope, between, is_pushed, is_step, name_of, owner_of, stable_id, up
 
 __all__ = ["Handler", "guarded"]
 
@@ -75,6 +75,12 @@ class Handler(BaseCallbackHandler):
     raise_error = False
     ignore_retriever = True  # not ignore_agent: that one silences the tools
     ignore_retry = True
+    # Of these the base class makes properties, which LangChain asks at every callback: a plain `False` is cheaper.
+    ignore_llm = False
+    ignore_chat_model = False
+    ignore_chain = False
+    ignore_agent = False
+    ignore_custom_event = False
 
     def __init__(self, sink: Sink, transparent: frozenset[str]) -> None:
         super().__init__()
@@ -151,7 +157,7 @@ class Handler(BaseCallbackHandler):
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
         run = Run(run_id, parent, kwargs.get("name") or "", metadata or {}, inputs)
-        run.is_step = any(tag.startswith(STEP) for tag in tags or ())
+        run.is_step = is_step(tags)
         if parent is not None and run.is_step and not parent.is_graph:
             self._open(parent, run)
         if parent is not None and (run.is_step or is_pushed(run, parent, metadata or {})):
@@ -463,8 +469,8 @@ class Handler(BaseCallbackHandler):
             self.sink.fault("on_llm_new_token", fault)
 
     @guarded
-    def catch_up(self, run_id: UUID, heard: Sequence[tuple[Any, Any]]) -> None:
-        """Take several tokens of one model run, each with its chunk."""
+    def catch_up(self, run_id: UUID, heard: Sequence[Piece]) -> None:
+        """Take several tokens of one model run."""
         model = self._models.get(run_id)
         if model is not None and not model.muted:
             self.speech.tokens(model, heard)
