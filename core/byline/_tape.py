@@ -74,7 +74,8 @@ class Tape:
         self._outlet: Final = target
         self._buffer: Final = buffer
         self._patience = patience
-        self._changed: Final = threading.Condition()
+        self._lock: Final = threading.RLock()
+        self._changed: Final = threading.Condition(self._lock)
         self._items: deque[tuple[Hashable, BaseEvent]] = deque()
         self._jobs: list[Callable[[], None]] = []
         self._waiting = 0  # events that came and are not written
@@ -92,7 +93,7 @@ class Tape:
 
     def put(self, run: Hashable, events: Sequence[BaseEvent]) -> None:
         """Take events of `run`, from any thread.  Never raises; waits only while there is patience left."""
-        with self._changed:
+        with self._lock:
             for event in events:
                 if self._closing or self.fault is not None:
                     self.lost += 1

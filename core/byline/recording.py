@@ -45,6 +45,10 @@ class _Outlet:
         """Nobody waits for a recording."""
 
 
+_AS_IT_IS: Final = Lens(lambda _event: "attributed")
+"""What a `Sink` has to be given, and an `ObservedRun` does not look through."""
+
+
 class ObservedRun(Sink):
     """One run of the app, reported from outside: signals go to `report`, its end to `end`."""
 
@@ -52,7 +56,7 @@ class ObservedRun(Sink):
         super().__init__(
             attributor,
             _Outlet(),
-            Lens(lambda _event: "attributed"),
+            _AS_IT_IS,
             (),
             observation.plugins,
         )

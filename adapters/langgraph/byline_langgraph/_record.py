@@ -33,7 +33,7 @@ from . import _compat
 from ._handler import Handler
 from ._outputs import interrupts_of
 from ._session import NOT_STATE
-from ._speech import Piece, plain_text
+from ._speech import Piece
 from ._tree import is_step
 
 __all__ = ["HandlerType", "Watcher", "observing"]
@@ -263,10 +263,18 @@ class Watcher(BaseCallbackHandler):
         """
         ears, raw = self._ears, self._raw_wanted
 
-        def on_llm_new_token(token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
+        def on_llm_new_token(
+            token: Any, *, chunk: Any = None, run_id: UUID, parent_run_id: Any = None, tags: Any = None, **_: Any
+        ) -> None:
             for tree, heard in ears.get(run_id, ()):
-                text = plain_text(chunk)
-                heard.append((token, chunk) if text is None else text)
+                try:
+                    message = chunk.message
+                    piece = message.content
+                    if type(piece) is not str or message.additional_kwargs or message.tool_call_chunks:
+                        piece = (token, chunk)
+                except AttributeError:  # no chunk, or not one of a chat model
+                    piece = (token, chunk)
+                heard.append(piece)
                 if not tree.due:
                     tree.due = True
                     tree.run.observation.later(tree.settle_soon)

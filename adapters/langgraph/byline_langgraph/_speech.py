@@ -15,21 +15,11 @@ from ._bridge import PREDICT_STATE, predicts, quiet
 from ._content import open_calls, parts_of, pieces
 from ._outputs import messages_in, spelled_in
 
-__all__ = ["Model", "Piece", "Speech", "plain_text"]
+__all__ = ["Model", "Piece", "Speech"]
 
 Piece: TypeAlias = str | tuple[Any, Any]
 """A token of a model: its text where it is nothing but text, else the token with its chunk."""
 
-
-def plain_text(chunk: Any) -> str | None:
-    """Return the text of a chunk that has nothing else to tell; `None` for any other, or none."""
-    message = getattr(chunk, "message", None)
-    if message is None:
-        return None
-    content = message.content
-    if type(content) is str and not message.additional_kwargs and not getattr(message, "tool_call_chunks", None):
-        return content
-    return None
 
 
 class Model:
@@ -101,7 +91,11 @@ class Speech:
 
     def tokens(self, model: Model, heard: Sequence[Piece]) -> None:
         """Take several tokens of one model run; plain text that stands together is told in one piece."""
-        text: list[str] = []
+        try:
+            text = ["".join(heard)]  # type: ignore[arg-type]
+            heard = ()
+        except TypeError:  # there is more than text
+            text = []
         for piece in heard:
             if isinstance(piece, str):
                 text.append(piece)
