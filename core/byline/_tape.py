@@ -74,7 +74,8 @@ class Tape:
         self._outlet: Final = target
         self._buffer: Final = buffer
         self._patience = patience
-        self._changed: Final = threading.Condition()
+        self._lock: Final = threading.RLock()
+        self._changed: Final = threading.Condition(self._lock)
         self._items: deque[tuple[Hashable, BaseEvent]] = deque()
         self._jobs: list[Callable[[], None]] = []
         self._waiting = 0  # events that came and are not written
@@ -90,19 +91,20 @@ class Tape:
         self._thread: Final = threading.Thread(target=self._work, name="byline recorder", daemon=True)
         self._thread.start()
 
-    def put(self, run: Hashable, event: BaseEvent) -> None:
-        """Take an event of `run`, from any thread.  Never raises; waits only while there is patience left."""
-        with self._changed:
-            if self._closing or self.fault is not None:
-                self.lost += 1
-                return
-            if self._waiting >= self._buffer and event.type not in _ENDS and not self._room():
-                self._gaps[run] = self._gaps.get(run, 0) + 1
-                self.lost += 1
-                return
-            if run in self._gaps:
-                self._append(run, CustomEvent(name=GAP, value={"events": self._gaps.pop(run)}))
-            self._append(run, event)
+    def put(self, run: Hashable, events: Sequence[BaseEvent]) -> None:
+        """Take events of `run`, from any thread.  Never raises; waits only while there is patience left."""
+        with self._lock:
+            for event in events:
+                if self._closing or self.fault is not None:
+                    self.lost += 1
+                    continue
+                if self._waiting >= self._buffer and event.type not in _ENDS and not self._room():
+                    self._gaps[run] = self._gaps.get(run, 0) + 1
+                    self.lost += 1
+                    continue
+                if self._gaps and run in self._gaps:
+                    self._append(run, CustomEvent(name=GAP, value={"events": self._gaps.pop(run)}))
+                self._append(run, event)
             if self._idle:
                 self._idle = False
                 self._changed.notify_all()

@@ -5,7 +5,7 @@ written only when the run showed it or the framework fixes it, otherwise it is a
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -38,7 +38,7 @@ class Contract:
 
     def metadata(self) -> dict[str, Any]:
         """Return the axes that are known, as they stand in `metadata["byline"]`."""
-        return {axis: value for axis, value in asdict(self).items() if value is not None}
+        return {axis: value for axis in self.__slots__ if (value := getattr(self, axis)) is not None}
 
 
 _ALL: Final = (

@@ -60,6 +60,7 @@ from ag_ui.core import (
     ToolCallStartEvent,
     ToolMessage,
 )
+from pydantic_core import to_json
 
 __all__ = [
     "ATTRIBUTABLE",
@@ -138,6 +139,29 @@ The three lifecycle types are not among them: there the id is what the event is 
 """
 
 
+def _wire_names(cls: type[BaseEvent]) -> tuple[tuple[str, str, bool], ...] | None:
+    """Return name, wire name, and whether it is written when it is `None`, of each field; `None` if unlike the rest."""
+    omits, *others = cls.__pydantic_decorators__.model_serializers
+    if omits != "_omit_fields_without_value" or others or cls.__pydantic_decorators__.field_serializers:
+        return None
+    return tuple(
+        (name, field.serialization_alias or name, field.is_required() or field.default is not None)
+        for name, field in cls.model_fields.items()
+    )
+
+
+_WIRE_NAMES: Final = {cls: names for cls in EVENT_CLASSES.values() if (names := _wire_names(cls)) is not None}
+
+
 def encode(event: BaseEvent) -> str:
     """Return `event` as one line of wire JSON: camelCase names, absent where there is no value, never `null`."""
-    return event.model_dump_json(by_alias=True)
+    names = _WIRE_NAMES.get(type(event))
+    if names is None or event.__pydantic_extra__:
+        return event.model_dump_json(by_alias=True)
+    # What `model_dump_json` returns, at a third of its cost: the official models leave out what has no value with
+    # a serializer in Python.
+    fields = event.__dict__
+    wire = {
+        alias: value for name, alias, always in names if (value := fields[name]) is not None or always
+    }
+    return to_json(wire, by_alias=True, inf_nan_mode="null").decode()

@@ -18,6 +18,8 @@ _DEPTH = 100
 
 def clean_text(text: str) -> str:
     """Return `text` with every lone surrogate replaced by U+FFFD: it could not be encoded as UTF-8."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -35,17 +35,18 @@ _log = logging.getLogger("byline")
 class _Outlet:
     """What a `Sink` delivers to when nobody reads along: the run's place on the tape."""
 
-    def __init__(self, take: Callable[[BaseEvent], None]) -> None:
+    def __init__(self) -> None:
         self.lock: Final = threading.RLock()
-        self._take: Final = take
 
     def put(self, items: Iterable[BaseEvent]) -> None:
-        """Pass `items` on."""
-        for event in items:
-            self._take(event)
+        """Nothing comes here: a run that is observed delivers by itself."""
 
     async def drained(self) -> None:
         """Nobody waits for a recording."""
+
+
+_AS_IT_IS: Final = Lens(lambda _event: "attributed")
+"""What a `Sink` has to be given, and an `ObservedRun` does not look through."""
 
 
 class ObservedRun(Sink):
@@ -54,17 +55,18 @@ class ObservedRun(Sink):
     def __init__(self, observation: "Observation", attributor: Attributor) -> None:
         super().__init__(
             attributor,
-            _Outlet(observation.taker(self)),
-            Lens(lambda _event: "attributed"),
+            _Outlet(),
+            _AS_IT_IS,
             (),
             observation.plugins,
         )
         self.observation: Final = observation
-
-    @property
-    def silent(self) -> bool:
+        self.silent = True
         """Whether nothing has been recorded of it."""
-        return not self.observation.begun(self)
+
+    def _deliver(self, events: list[BaseEvent]) -> None:
+        # Everything is recorded as it is, and nobody else watches: neither lens nor observers are asked.
+        self.observation.take(self, events)
 
     def end(self, how: RunEnd) -> None:
         """Say how the run ended; what is reported afterwards is dropped."""
@@ -85,7 +87,7 @@ class Observation:
         """Whether the framework's own events are wanted as `RAW` events."""
         self._tape: Final = tape
         self._clock: Final = clock
-        self._open: Final[dict[ObservedRun, bool]] = {}  # with whether it has said anything
+        self._open: Final[dict[ObservedRun, None]] = {}  # in the order of their beginning
 
     def begin(
         self,
@@ -100,28 +102,21 @@ class Observation:
             thread_id, run_id, parent_run_id=parent_run_id, history=history, clock=self._clock
         )
         run = ObservedRun(self, attributor)
-        self._open[run] = False
+        self._open[run] = None
         return run
 
     def later(self, job: Callable[[], None]) -> None:
         """Have `job` called once, a few milliseconds from now, by the recorder's thread."""
         self._tape.later(job)
 
-    def taker(self, run: ObservedRun) -> Callable[[BaseEvent], None]:
-        """Return what takes the events of `run`."""
-        key = object()
-
-        def take(event: BaseEvent) -> None:
-            if run in self._open:
-                self._open[run] = True
-                if self.raw or event.type is not EventType.RAW:
-                    self._tape.put(key, event)
-
-        return take
-
-    def begun(self, run: ObservedRun) -> bool:
-        """Return whether anything was written of `run`."""
-        return self._open.get(run, False)
+    def take(self, run: ObservedRun, events: list[BaseEvent]) -> None:
+        """Record `events` of `run`, unless it is over."""
+        if run not in self._open:
+            return
+        run.silent = False
+        if not self.raw:
+            events = [event for event in events if event.type is not EventType.RAW]
+        self._tape.put(run, events)
 
     def forget(self, run: ObservedRun) -> None:
         """Drop a run that is over."""
@@ -129,8 +124,8 @@ class Observation:
 
     def close(self) -> None:
         """End the runs that are still at work: the recording stops before they do."""
-        for run, begun in list(self._open.items()):
-            if begun:
+        for run in list(self._open):
+            if not run.silent:
                 run.end(s.RunCancelled("the recording ended before the run did"))
         self._open.clear()
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
-__all__ = ["Request", "calls_of", "first_difference"]
+__all__ = ["Asked", "Request", "calls_of", "first_difference"]
 
 
 class Request(NamedTuple):
@@ -37,6 +37,18 @@ class Request(NamedTuple):
             "\n".join(_text(one.content) for one in head),
             [one for one in messages if not isinstance(one, SystemMessage)],
         )
+
+
+class Asked(NamedTuple):
+    """A model request as a callback reports it: read only when somebody asks, for most are never compared."""
+
+    messages: Sequence[BaseMessage]
+    metadata: Mapping[str, Any]
+    params: Mapping[str, Any]
+
+    def request(self) -> Request:
+        """Return what the model received."""
+        return Request.of(self.messages, self.metadata, self.params)
 
 
 def first_difference(request: Request, before: Request) -> dict[str, Any] | None:

@@ -27,13 +27,14 @@ from byline.delegation import MODES
 from byline_langgraph._content import parts_of
 from byline_langgraph._handler import Handler, guarded
 from byline_langgraph._outputs import cause_of, messages_in, result_of
+from byline_langgraph._speech import Model
 from byline_langgraph._tree import Run, Scope, up
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from ._cache import Request, calls_of, first_difference
+from ._cache import Asked, calls_of, first_difference
 
 __all__ = ["FORK_MARK", "TaskHandler"]
 
@@ -74,12 +75,14 @@ class _Prompts:
         "theirs",
     )
 
-    def __init__(self, before: Request | None, *, shown: bool) -> None:
+    def __init__(self, before: Asked | None, *, shown: bool) -> None:
         self.before: Final = before
-        """The parent's last request when this one began."""
+        """What the parent's model was asked last when this one began."""
         self.shown: Final = shown
-        self.theirs: Final = set() if before is None else {call[:2] for call in calls_of(before.messages)}
-        self.last: Request | None = None
+        self.theirs: Final = (
+            {call[:2] for call in calls_of(before.request().messages)} if shown and before is not None else set()
+        )
+        self.last: Asked | None = None
         self.difference: dict[str, Any] | None = None
         self.requests = 0
         self.repeated: list[dict[str, Any]] = []
@@ -126,25 +129,12 @@ class TaskHandler(Handler):
 
     # ----------------------------------------------------------- subagents
 
-    @guarded
-    def on_chain_start(
-        self,
-        serialized: dict[str, Any] | None,
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if not any(tag.startswith("graph:step:") for tag in kwargs.get("tags") or ()):
-            self._give_away(parent_run_id)
-        super().on_chain_start(serialized, inputs, run_id=run_id, parent_run_id=parent_run_id, **kwargs)
+    def _runs_no_step(self, run: Run) -> None:
+        self._give_away(run)
 
-    @guarded
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def _ends(self, run: Run) -> None:
         if not self.resumes:
-            self._give_away(run_id)
-        super().on_chain_end(outputs, run_id=run_id, **kwargs)
+            self._give_away(run)
 
     @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -153,10 +143,9 @@ class TaskHandler(Handler):
         if run is not None and run.is_graph and run.inside is not None:
             self._forget(run.inside)
 
-    def _give_away(self, run_id: UUID | None) -> None:
+    def _give_away(self, run: Run) -> None:
         """Show that a run is no graph: if `task` started it, it is a subagent all the same, and begins here."""
-        run = None if run_id is None else self._runs.get(run_id)
-        if run is not None and not run.is_graph and run.parent is not None and _asked_for(run.parent):
+        if not run.is_graph and run.parent is not None and _asked_for(run.parent):
             self._open(run, run)
 
     def _refined(self, opened: s.Opened, scope: Scope, graph: Run, tool: Run | None) -> s.Opened:
@@ -190,21 +179,14 @@ class TaskHandler(Handler):
 
     # ---------------------------------------------------------------- tools
 
-    @guarded
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self._give_away(parent_run_id)
-        super().on_tool_start(serialized, input_str, run_id=run_id, parent_run_id=parent_run_id, **kwargs)
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        if run_id in self._tasks:
+            self._task_ended(output, run_id=run_id, **kwargs)
+        else:
+            super().on_tool_end(output, run_id=run_id, **kwargs)
 
     @guarded
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def _task_ended(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
         task = self._tasks.pop(run_id, None)
         if run is None or task is None:
@@ -251,40 +233,25 @@ class TaskHandler(Handler):
 
     # -------------------------------------------------------------- prompts
 
-    @guarded
-    def on_chat_model_start(
-        self,
-        serialized: dict[str, Any] | None,
-        messages: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self._give_away(parent_run_id)
-        super().on_chat_model_start(
-            serialized, messages, run_id=run_id, parent_run_id=parent_run_id, **kwargs
-        )
-        model = self._models[run_id]
+    def _requested(self, model: Model, messages: Any, params: Mapping[str, Any]) -> None:
         prompts = self._prompts.get(model.owner)
-        if model.muted or prompts is None or not messages:
-            return
-        request = Request.of(messages[0], model.metadata, kwargs.get("invocation_params") or {})
+        if model.muted or prompts is None or not messages or isinstance(messages[0], str):
+            return  # a model that takes plain text is none of an agent's
         prompts.requests += 1
+        prompts.last = Asked(list(messages[0]), model.metadata, params)
+        if not prompts.shown:
+            return
         if prompts.requests == 1 and prompts.before is not None:
-            prompts.difference = first_difference(request, prompts.before)
-        prompts.last = request
-        if prompts.shown:
-            self.sink.report(s.Observed(model.owner, PROMPT_CACHE, prompts.facts()))
+            prompts.difference = first_difference(prompts.last.request(), prompts.before.request())
+        self.sink.report(s.Observed(model.owner, PROMPT_CACHE, prompts.facts()))
 
-    @guarded
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        model = self._models.get(run_id)
-        super().on_llm_end(response, run_id=run_id, **kwargs)
-        prompts = None if model is None or model.muted else self._prompts.get(model.owner)
+    def _answered(self, model: Model, response: LLMResult) -> None:
+        prompts = None if model.muted else self._prompts.get(model.owner)
+        if prompts is None or not prompts.shown:
+            return
         generation = response.generations[0][0] if response.generations and response.generations[0] else None
         message = generation.message if isinstance(generation, ChatGeneration) else None
-        if model is None or prompts is None or not prompts.shown or not isinstance(message, AIMessage):
+        if not isinstance(message, AIMessage):
             return
         if usage := message.usage_metadata:
             cached = usage.get("input_token_details", {}).get("cache_read") or 0

@@ -18,12 +18,16 @@ __all__ = ["PREDICT_STATE", "predicts", "quiet", "spelled_out"]
 PREDICT_STATE: Final = "PredictState"
 """The name of the `CUSTOM` event."""
 
-_PREFIXES: Final = ("", "copilotkit:")
+_QUIET: Final = {
+    what: (f"emit-{what}", f"copilotkit:emit-{what}") for what in ("messages", "tool-calls")
+}
+"""The keys that say so: spelled out, for they are looked up at every model run."""
 
 
 def quiet(metadata: Mapping[str, Any], what: str) -> bool:
     """Return whether a model's config keeps `messages` or `tool-calls` from the stream."""
-    return any(metadata.get(f"{prefix}emit-{what}") is False for prefix in _PREFIXES)
+    own, copilotkit = _QUIET[what]
+    return metadata.get(own) is False or metadata.get(copilotkit) is False
 
 
 def predicts(metadata: Mapping[str, Any], tool: str) -> Any:

@@ -39,8 +39,8 @@ from ._content import sent_along
 from ._outputs import ending_of, interrupts_of, messages_in, result_of
 from ._remote import Remotes
 from ._review import question
-from ._speech import Model, Speech
-from ._tree import STEP, Run, Scope, between, is_pushed, name_of, owner_of, stable_id, up
+from ._speech import Model, Piece, Speech
+from ._tree import Run, Scope, between, is_pushed, is_step, name_of, owner_of, stable_id, up
 
 __all__ = ["Handler", "guarded"]
 
@@ -75,6 +75,12 @@ class Handler(BaseCallbackHandler):
     raise_error = False
     ignore_retriever = True  # not ignore_agent: that one silences the tools
     ignore_retry = True
+    # Of these the base class makes properties, which LangChain asks at every callback: a plain `False` is cheaper.
+    ignore_llm = False
+    ignore_chat_model = False
+    ignore_chain = False
+    ignore_agent = False
+    ignore_custom_event = False
 
     def __init__(self, sink: Sink, transparent: frozenset[str]) -> None:
         super().__init__()
@@ -160,16 +166,21 @@ class Handler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
-        run = Run(run_id, parent, kwargs.get("name") or "", metadata or {}, inputs)
-        run.is_step = any(tag.startswith(STEP) for tag in tags or ())
-        if parent is not None and run.is_step and not parent.is_graph:
+        metadata = metadata or {}
+        a_step = is_step(tags)
+        if parent is not None and not a_step:
+            self._runs_no_step(parent)
+        run = Run(run_id, parent, kwargs.get("name") or "", metadata, inputs)
+        run.is_step = a_step
+        if parent is not None and a_step and not parent.is_graph:
             self._open(parent, run)
-        if parent is not None and (run.is_step or is_pushed(run, parent, metadata or {})):
+        if parent is not None and (a_step or is_pushed(run, parent, metadata)):
             run.inside = parent.inside
-            run.node = str((metadata or {}).get("langgraph_node") or run.name)
+            run.node = str(metadata.get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
                 self.sink.report(s.StepStarted(owner_of(run), run.node))
-            self.remotes.entered(run.ns, owner_of(run), str(run.id))
+            if self.remotes.nodes:
+                self.remotes.entered(run.ns, owner_of(run), str(run.id))
         self._runs[run_id] = run
 
     @guarded
@@ -177,6 +188,7 @@ class Handler(BaseCallbackHandler):
         run = self._runs.pop(run_id, None)
         if run is None:
             return
+        self._ends(run)
         if run.node is not None:
             self._left_node(run, outputs)
             if self.remotes.owner(run.ns) is not None:
@@ -250,8 +262,22 @@ class Handler(BaseCallbackHandler):
             self._spawned[spawned.call] = opened.id or owner
         graph.inputs = None
 
+    # What an adapter that knows more than LangGraph does may say in between, within the guard of a callback.
+
+    def _runs_no_step(self, run: Run) -> None:
+        """Something that is no step of a graph is about to begin in `run`."""
+
+    def _ends(self, run: Run) -> None:
+        """A chain is about to end."""
+
+    def _requested(self, model: Model, messages: Any, params: Mapping[str, Any]) -> None:
+        """A model was asked."""
+
+    def _answered(self, model: Model, response: LLMResult) -> None:
+        """A model has answered."""
+
     def _refined(self, opened: s.Opened, scope: Scope, graph: Run, tool: Run | None) -> s.Opened:
-        """Return what to announce an invocation with: for an adapter that knows more of it than LangGraph does."""
+        """Return what to announce an invocation with."""
         return opened
 
     def _enter(self, scope: Scope) -> Scope:
@@ -382,6 +408,8 @@ class Handler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        if parent is not None:
+            self._runs_no_step(parent)
         name = kwargs.get("name") or (serialized or {}).get("name") or ""
         run = self._runs[run_id] = Run(run_id, parent, name, metadata or {}, kwargs.get("inputs"))
         run.call = kwargs.get("tool_call_id")
@@ -445,14 +473,17 @@ class Handler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        if parent is not None:
+            self._runs_no_step(parent)
         metadata = metadata or {}
         muted = _is_internal(tags or (), metadata)
         owner = None if parent is None else owner_of(parent)
-        self._models[run_id] = Model(run_id, owner, metadata, muted=muted)
+        model = self._models[run_id] = Model(run_id, owner, metadata, muted=muted)
         for enclosing in up(parent):
             enclosing.worked = True
             if enclosing.node is not None:
                 break
+        self._requested(model, messages, kwargs.get("invocation_params") or {})
 
     on_llm_start = on_chat_model_start  # type: ignore[assignment]  # the prompts are of no interest
 
@@ -474,8 +505,8 @@ class Handler(BaseCallbackHandler):
             self.sink.fault("on_llm_new_token", fault)
 
     @guarded
-    def catch_up(self, run_id: UUID, heard: Sequence[tuple[Any, Any]]) -> None:
-        """Take several tokens of one model run, each with its chunk."""
+    def catch_up(self, run_id: UUID, heard: Sequence[Piece]) -> None:
+        """Take several tokens of one model run."""
         model = self._models.get(run_id)
         if model is not None and not model.muted:
             self.speech.tokens(model, heard)
@@ -485,6 +516,7 @@ class Handler(BaseCallbackHandler):
         model = self._models.pop(run_id, None)
         if model is not None:
             self.speech.over(model, response)
+            self._answered(model, response)
 
     @guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:

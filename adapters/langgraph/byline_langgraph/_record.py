@@ -31,7 +31,10 @@ from langgraph.errors import GraphInterrupt
 
 from . import _compat
 from ._handler import Handler
+from ._outputs import interrupts_of
 from ._session import NOT_STATE
+from ._speech import Piece
+from ._tree import is_step
 
 __all__ = ["HandlerType", "Watcher", "observing"]
 
@@ -69,18 +72,15 @@ def _plain(run: ObservedRun, transparent: frozenset[str], _inputs: Any) -> Handl
 class _Tree:
     """One top-level run and all that runs inside it."""
 
-    __slots__ = ("asked", "due", "handler", "heard", "ids", "root", "run", "steps")
+    __slots__ = ("asked", "due", "handler", "heard", "ids", "root", "run")
 
     def __init__(self, root: UUID, run: ObservedRun, handler: Handler) -> None:
         self.root: Final = root
         self.run: Final = run
         self.handler: Final = handler
         self.ids: Final[set[UUID]] = set()  # open runs
-        self.steps: Final[set[UUID]] = set()  # of those, the steps of the outermost graph
-        self.asked: Final[dict[str, None]] = {}  # the interrupts that left one
-        self.heard: Final[
-            dict[UUID, list[tuple[Any, Any]]]
-        ] = {}  # by model run, the tokens that were put aside
+        self.asked: Final[dict[str, None]] = {}  # the interrupts that left a step of the outermost graph
+        self.heard: Final[dict[UUID, list[Piece]]] = {}  # by model run, the tokens that were put aside
         self.due = False  # whether there are some
 
     def settle_soon(self) -> None:
@@ -107,9 +107,9 @@ class _Tree:
             self.due = False
             for run_id, heard in list(self.heard.items()):
                 if count := len(heard):
-                    tokens = heard[:count]
+                    pieces = heard[:count]
                     del heard[:count]
-                    self.handler.catch_up(run_id, tokens)
+                    self.handler.catch_up(run_id, pieces)
 
 
 class Watcher(BaseCallbackHandler):
@@ -119,16 +119,24 @@ class Watcher(BaseCallbackHandler):
     raise_error = False
     ignore_retriever = True
     ignore_retry = True
+    # Of these the base class makes properties, which LangChain asks at every callback: a plain `False` is cheaper.
+    ignore_llm = False
+    ignore_chat_model = False
+    ignore_chain = False
+    ignore_agent = False
+    ignore_custom_event = False
 
     def __init__(self, observation: Observation, handler: HandlerType, outer: "Watcher | None") -> None:
         super().__init__()
         self._observation: Final = observation
         self._handler: Final = handler
         self._outer: Final = outer
+        self._raw_wanted: Final = observation.raw or (outer is not None and outer._raw_wanted)
         self._trees: Final[dict[UUID, tuple[_Tree, ...]]] = {}
-        self._ears: Final[dict[UUID, list[tuple[_Tree, list[tuple[Any, Any]]]]]] = {}  # by model run
+        self._ears: Final[dict[UUID, list[tuple[_Tree, list[Piece]]]]] = {}  # by model run
         self._growing: Final[dict[UUID, _Tree]] = {}  # the trees whose run is not over, by root
-        self._ended: Final[OrderedDict[UUID, _Tree]] = OrderedDict()
+        self._ended: Final[OrderedDict[UUID, frozenset[UUID]]] = OrderedDict()  # with what outlived them
+        self.on_llm_new_token = self._listener()  # type: ignore[method-assign]
 
     def settle(self) -> None:
         """Tell all that was put aside."""
@@ -149,9 +157,6 @@ class Watcher(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         for tree in self._enter(run_id, parent_run_id, metadata, inputs):
-            tree.settle()
-            if parent_run_id == tree.root and any(tag.startswith("graph:step:") for tag in tags or ()):
-                tree.steps.add(run_id)
             tree.handler.on_chain_start(
                 serialized,
                 inputs,
@@ -161,7 +166,8 @@ class Watcher(BaseCallbackHandler):
                 metadata=metadata,
                 **kwargs,
             )
-            self._raw(tree, "on_chain_start", run_id, parent_run_id, kwargs.get("name"), inputs)
+            if self._raw_wanted:
+                self._raw(tree, "on_chain_start", run_id, parent_run_id, kwargs.get("name"), inputs)
 
     def on_tool_start(
         self,
@@ -174,7 +180,6 @@ class Watcher(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         for tree in self._enter(run_id, parent_run_id, metadata):
-            tree.settle()
             tree.handler.on_tool_start(
                 serialized,
                 input_str,
@@ -183,7 +188,8 @@ class Watcher(BaseCallbackHandler):
                 metadata=metadata,
                 **kwargs,
             )
-            self._raw(tree, "on_tool_start", run_id, parent_run_id, kwargs.get("name"), input_str)
+            if self._raw_wanted:
+                self._raw(tree, "on_tool_start", run_id, parent_run_id, kwargs.get("name"), input_str)
 
     def on_chat_model_start(
         self,
@@ -196,7 +202,6 @@ class Watcher(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         for tree in self._enter(run_id, parent_run_id, metadata):
-            tree.settle()
             tree.handler.on_chat_model_start(
                 serialized,
                 messages,
@@ -206,7 +211,8 @@ class Watcher(BaseCallbackHandler):
                 **kwargs,
             )
             self._ears.setdefault(run_id, []).append((tree, tree.heard.setdefault(run_id, [])))
-            self._raw(tree, "on_chat_model_start", run_id, parent_run_id, kwargs.get("name"), messages)
+            if self._raw_wanted:
+                self._raw(tree, "on_chat_model_start", run_id, parent_run_id, kwargs.get("name"), messages)
 
     on_llm_start = on_chat_model_start  # type: ignore[assignment]  # as in the handler
 
@@ -225,6 +231,8 @@ class Watcher(BaseCallbackHandler):
         self._trees[run_id] = trees
         for tree in trees:
             tree.ids.add(run_id)
+            if tree.due:
+                tree.settle()
         return trees
 
     def _plant(
@@ -247,88 +255,126 @@ class Watcher(BaseCallbackHandler):
 
     # ----------------------------------------------------------- in between
 
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **kwargs: Any) -> None:
-        for tree, heard in self._ears.get(run_id, ()):
-            heard.append((token, chunk))
-            if not tree.due:
-                tree.due = True
-                tree.run.observation.later(tree.settle_soon)
-            if tree.run.observation.raw:
-                tree.settle()
-                self._raw(tree, "on_llm_new_token", run_id, None, None, token)
+    def _listener(self) -> Callable[..., None]:
+        """Return `on_llm_new_token`, which is called more often than all else together, and may be the app's hot path.
+
+        A function of its own costs LangChain less than a method: it asks at every call what kind of thing this is.
+        Of plain text only the text is put aside: a chunk, kept for a moment, would cost the cache of the processor.
+        """
+        ears, raw = self._ears, self._raw_wanted
+
+        def on_llm_new_token(
+            token: Any, *, chunk: Any = None, run_id: UUID, parent_run_id: Any = None, tags: Any = None, **_: Any
+        ) -> None:
+            for tree, heard in ears.get(run_id, ()):
+                try:
+                    message = chunk.message
+                    piece = message.content
+                    if type(piece) is not str or message.additional_kwargs or message.tool_call_chunks:
+                        piece = (token, chunk)
+                except AttributeError:  # no chunk, or not one of a chat model
+                    piece = (token, chunk)
+                heard.append(piece)
+                if not tree.due:
+                    tree.due = True
+                    tree.run.observation.later(tree.settle_soon)
+                if raw:
+                    tree.settle()
+                    self._raw(tree, "on_llm_new_token", run_id, None, None, token)
+
+        return on_llm_new_token
 
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        for tree in self._trees.get(run_id, ()):
-            tree.settle()
+        for tree in self._told(run_id):
             tree.handler.on_custom_event(name, data, run_id=run_id, **kwargs)
-            self._raw(tree, "on_custom_event", run_id, None, name, data)
+            if self._raw_wanted:
+                self._raw(tree, "on_custom_event", run_id, None, name, data)
+
+    def _told(self, run_id: UUID) -> tuple[_Tree, ...]:
+        """Return whom something is told that happened to `run_id`, after all that was put aside."""
+        trees = self._trees.get(run_id, ())
+        for tree in trees:
+            if tree.due:
+                tree.settle()
+        return trees
 
     # ------------------------------------------------------------------ ends
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        for tree in self._trees.get(run_id, ()):
-            tree.settle()
-            self._raw(tree, "on_chain_end", run_id, None, None, outputs)
+        for tree in self._told(run_id):
+            if self._raw_wanted:
+                self._raw(tree, "on_chain_end", run_id, None, None, outputs)
             tree.handler.on_chain_end(outputs, run_id=run_id, **kwargs)
             if run_id == tree.root:
                 self._state(tree, outputs)
         self._leave(run_id, None)
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        for tree in self._trees.get(run_id, ()):
-            tree.settle()
-            self._raw(tree, "on_chain_error", run_id, None, None, repr(error))
-            if isinstance(error, GraphInterrupt) and run_id in tree.steps:
-                for interrupt in error.args[0] if error.args else ():
+    def on_chain_error(
+        self,
+        error: BaseException,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        for tree in self._told(run_id):
+            if self._raw_wanted:
+                self._raw(tree, "on_chain_error", run_id, None, None, repr(error))
+            if isinstance(error, GraphInterrupt) and parent_run_id == tree.root and is_step(tags):
+                for interrupt in interrupts_of(error):
                     tree.asked[str(interrupt.id)] = None
             tree.handler.on_chain_error(error, run_id=run_id, **kwargs)
         self._leave(run_id, error)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        for tree in self._trees.get(run_id, ()):
-            tree.settle()
-            self._raw(tree, "on_tool_end", run_id, None, None, output)
+        for tree in self._told(run_id):
+            if self._raw_wanted:
+                self._raw(tree, "on_tool_end", run_id, None, None, output)
             tree.handler.on_tool_end(output, run_id=run_id, **kwargs)
         self._leave(run_id, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        for tree in self._trees.get(run_id, ()):
-            tree.settle()
-            self._raw(tree, "on_tool_error", run_id, None, None, repr(error))
+        for tree in self._told(run_id):
+            if self._raw_wanted:
+                self._raw(tree, "on_tool_error", run_id, None, None, repr(error))
             tree.handler.on_tool_error(error, run_id=run_id, **kwargs)
         self._leave(run_id, error)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        for tree in self._trees.get(run_id, ()):
-            tree.settle()
-            self._raw(tree, "on_llm_end", run_id, None, None, response)
+        for tree in self._told(run_id):
+            if self._raw_wanted:
+                self._raw(tree, "on_llm_end", run_id, None, None, response)
             tree.handler.on_llm_end(response, run_id=run_id, **kwargs)
+        self._silence(run_id)
         self._leave(run_id, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        for tree in self._trees.get(run_id, ()):
-            tree.settle()
-            self._raw(tree, "on_llm_error", run_id, None, None, repr(error))
+        for tree in self._told(run_id):
+            if self._raw_wanted:
+                self._raw(tree, "on_llm_error", run_id, None, None, repr(error))
             tree.handler.on_llm_error(error, run_id=run_id, **kwargs)
+        self._silence(run_id)
         self._leave(run_id, error)
 
+    def _silence(self, run_id: UUID) -> None:
+        for tree, _ in self._ears.pop(run_id, ()):
+            tree.heard.pop(run_id, None)
+
     def _leave(self, run_id: UUID, error: BaseException | None) -> None:
-        self._ears.pop(run_id, None)
         for tree in self._trees.pop(run_id, ()):
             tree.ids.discard(run_id)
-            tree.heard.pop(run_id, None)
-            tree.steps.discard(run_id)
             if run_id == tree.root:
                 self._end(tree, error)
 
     def _end(self, tree: _Tree, error: BaseException | None) -> None:
         self._growing.pop(tree.root, None)
-        self._ended[tree.root] = tree
+        self._ended[tree.root] = frozenset(tree.ids)
         while len(self._ended) > _KEPT:  # what never told its end: a model whose sibling failed
-            _root, old = self._ended.popitem(last=False)
-            for id_ in old.ids:
+            _root, rest = self._ended.popitem(last=False)
+            for id_ in rest:
                 self._trees.pop(id_, None)
-                self._ears.pop(id_, None)
+                self._silence(id_)
         if error is None or isinstance(error, GraphInterrupt):
             how: Any = s.RunFinished(asked=tuple(tree.asked))
         elif isinstance(error, Exception):

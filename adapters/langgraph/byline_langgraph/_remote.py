@@ -82,7 +82,7 @@ class Remotes:
 
     def owner(self, ns: str) -> str | None:
         """Return the remote invocation that this namespace belongs to; `None` when it is no remote one."""
-        remote = self._find(ns)
+        remote = self._find(ns) if self._open else None
         return None if remote is None else remote.owner
 
     def left(self, ns: str, ending: s.Signal | None) -> None:

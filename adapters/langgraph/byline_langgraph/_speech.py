@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from ag_ui.core import token_usage_from_langchain_metadata
@@ -15,7 +15,11 @@ from ._bridge import PREDICT_STATE, predicts, quiet
 from ._content import open_calls, parts_of, pieces
 from ._outputs import messages_in, spelled_in
 
-__all__ = ["Model", "Speech"]
+__all__ = ["Model", "Piece", "Speech"]
+
+Piece: TypeAlias = str | tuple[Any, Any]
+"""A token of a model: its text where it is nothing but text, else the token with its chunk."""
+
 
 
 class Model:
@@ -89,22 +93,20 @@ class Speech:
         for part in getattr(message, "tool_call_chunks", ()):
             self._call_chunk(model, part)
 
-    def tokens(self, model: Model, heard: Sequence[tuple[Any, Any]]) -> None:
-        """Take several pieces of one model run, each with its chunk; plain text is told in one piece."""
-        text: list[str] = []
-        for token, chunk in heard:
-            message: Any = getattr(chunk, "message", None)
-            content = getattr(message, "content", None)
-            if (
-                isinstance(content, str)
-                and not message.additional_kwargs
-                and not getattr(message, "tool_call_chunks", ())
-            ):
-                text.append(content)
+    def tokens(self, model: Model, heard: Sequence[Piece]) -> None:
+        """Take several tokens of one model run; plain text that stands together is told in one piece."""
+        try:
+            text = ["".join(heard)]  # type: ignore[arg-type]
+            heard = ()
+        except TypeError:  # there is more than text
+            text = []
+        for piece in heard:
+            if isinstance(piece, str):
+                text.append(piece)
                 continue
             self._tell(model, text)
             try:
-                self.token(model, token, chunk)
+                self.token(model, *piece)
             except Exception as fault:  # of this piece: the others are told all the same
                 self._sink.fault("on_llm_new_token", fault)
         self._tell(model, text)

@@ -3,7 +3,7 @@
 A scope is what runs inside one graph.  Runs are LangChain's: graphs, their steps, tools.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,6 +18,7 @@ __all__ = [
     "Scope",
     "between",
     "is_pushed",
+    "is_step",
     "name_of",
     "owner_of",
     "stable_id",
@@ -111,6 +112,14 @@ def up(run: Run | None) -> Iterator[Run]:
     while run is not None:
         yield run
         run = run.parent
+
+
+def is_step(tags: Sequence[str] | None) -> bool:
+    """Return whether a run with these tags is a step of a graph."""
+    for tag in tags or ():  # a loop: this is asked of every run
+        if tag.startswith(STEP):
+            return True
+    return False
 
 
 def is_pushed(run: Run, parent: Run, metadata: Mapping[str, Any]) -> bool:
