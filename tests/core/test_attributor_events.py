@@ -392,14 +392,13 @@ def test_the_clients_history_says_which_calls_are_answered_and_whose_they_are():
     ]
 
 
-def test_what_was_observed_is_told_by_kind_and_owner_and_the_latest_of_a_key_counts():
+def test_what_was_observed_is_told_by_kind_and_owner_and_the_latest_counts():
     metadata = {
         "byline": {
             "mine": True,
             "doubts": [
                 {"what": "root"},
                 {"subagentRunId": "alpha-1", "what": "new"},
-                {"subagentRunId": "alpha-1", "what": "other"},
             ],
             "lost": [{"subagentRunId": "alpha-1", "n": [1]}],
         }
@@ -407,9 +406,8 @@ def test_what_was_observed_is_told_by_kind_and_owner_and_the_latest_of_a_key_cou
     assert after_start(
         s.Opened("k", "alpha", "alpha-1"),
         s.Observed(None, "doubts", {"what": "root"}),
-        s.Observed("k", "doubts", {"what": "old"}, "a"),
-        s.Observed("k", "doubts", {"what": "other"}, "b"),
-        s.Observed("k", "doubts", {"what": "new"}, "a"),
+        s.Observed("k", "doubts", {"what": "old"}),
+        s.Observed("k", "doubts", {"what": "new"}),
         s.Observed("k", "lost", {"n": {1}}),
         s.Closed("k"),
         s.RunFinished(metadata={"mine": True}),
