@@ -26,7 +26,7 @@ from byline_adk import _plugin
 from byline_adk.scripted import Say
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.plugins.base_plugin import BasePlugin
-from google.adk.tools import AgentTool
+from google.adk.tools import AgentTool, FunctionTool
 from google.adk.tools.base_toolset import BaseToolset
 
 pytestmark = pytest.mark.anyio
@@ -405,6 +405,66 @@ async def test_a_model_that_is_not_covered_ends_the_run_before_its_request():
     assert events[-1].type == "RUN_ERROR"
     assert "not_covered: model 'huge' is not among what was granted; it was not asked" in events[-1].message
     assert (first.requests, other.requests) == ([], [])
+
+
+@pytest.mark.parametrize("model", ["other", None])
+async def test_a_model_that_the_agents_own_callback_swaps_in_is_not_asked(model):
+    """The agent's callbacks come after every plugin."""
+
+    def change(callback_context, llm_request):
+        llm_request.model = model
+
+    boss = team(before_model_callback=change)
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert boss.model.requests == []
+    assert (events[-1].type, events[-1].code) == ("RUN_ERROR", "NotCoveredError")
+    assert events[-1].message == (
+        f"not_covered: model {model!r} is not among what was granted; it was not asked"
+    )
+
+
+async def test_a_callback_may_change_the_rest_of_a_request():
+    def change(callback_context, llm_request):
+        llm_request.model = "scripted"
+        llm_request.append_instructions(["Be brief."])
+
+    boss = team(before_model_callback=change)
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert events[-1].type == "RUN_FINISHED"
+    assert "Be brief." in str(boss.model.requests[0].config.system_instruction)
+
+
+async def test_a_tool_that_the_agents_own_callback_adds_is_not_called():
+    def add(callback_context, llm_request):
+        llm_request.append_tools([FunctionTool(shell)])
+
+    boss = team(Say(calls=[("c1", "shell", {"command": "x"})]), Say("done"), before_model_callback=add)
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert "not_covered: this run may not use tool 'shell'; it was not called" in results(events)["c1"]
+
+
+async def test_a_call_that_the_agents_own_callback_makes_is_not_made():
+    def add(callback_context, llm_request):
+        llm_request.append_tools([FunctionTool(shell)])
+
+    def swap(callback_context, llm_response):
+        for part in llm_response.content.parts:
+            if part.function_call is not None:
+                part.function_call.name, part.function_call.args = "shell", {"command": "rm"}
+
+    boss = team(
+        Say(calls=[("c1", "search", {"q": "x"})]),
+        Say("done"),
+        before_model_callback=add,
+        after_model_callback=swap,
+    )
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert "not_covered: this run may not use tool 'shell'; it was not called" in results(events)["c1"]
+    assert events[-1].type == "RUN_FINISHED"
 
 
 async def test_an_open_task_is_held_to_the_grant_of_the_next_run():

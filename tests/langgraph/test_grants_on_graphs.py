@@ -449,16 +449,20 @@ def test_an_agent_hidden_deeper_is_stopped_before_its_first_request_and_its_call
 class Brings(AgentMiddleware):
     """Executes a tool that the agent was not built with."""
 
+    def __init__(self, get):
+        super().__init__()
+        self.get = get
+
     def wrap_tool_call(self, request, handler):
-        return handler(request.override(tool=shell)) if request.tool is None else handler(request)
+        return handler(request.override(tool=self.get()) if request.tool is None else request)
 
     async def awrap_tool_call(self, request, handler):
-        return await handler(request.override(tool=shell)) if request.tool is None else await handler(request)
+        return await handler(request.override(tool=self.get()) if request.tool is None else request)
 
 
 def test_a_tool_that_appears_at_run_time_is_answered_and_not_called():
     graph, _ = boss(
-        middleware=[Brings()],
+        middleware=[Brings(Box(shell).get)],
         script=(Say(calls=[("c1", "shell", {"command": "rm"}), ("c2", "search", {"q": "x"})]), Say("done")),
     )
     agent = guarded(graph, allow=["tools"])

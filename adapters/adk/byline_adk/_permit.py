@@ -19,6 +19,7 @@ from google.adk.agents.loop_agent import LoopAgent
 from google.adk.agents.parallel_agent import ParallelAgent
 from google.adk.agents.sequential_agent import SequentialAgent
 from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
@@ -144,6 +145,22 @@ class _Refused(BaseTool):  # type: ignore[misc,unused-ignore]
         return {"error": str(args.get("why"))}
 
 
+class _Held(LlmRequest):  # type: ignore[misc,unused-ignore]
+    """A request whose model stays a granted one: the agent's own callbacks may change it after every plugin."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "model":
+            _require(value)
+        super().__setattr__(name, value)
+
+
+def _require(model: Any) -> None:
+    grant = GRANT.get()
+    needed = Resource("model", str(model))
+    if grant is not None and needed not in grant.resources:
+        raise NotCoveredError(f"model {model!r} is not among what was granted; it was not asked", [needed])
+
+
 class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
     """Holds the parent agent of a run to its grant; there after a run has needed one, and idle in others."""
 
@@ -155,11 +172,8 @@ class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
         grant = GRANT.get()
         if grant is None or not is_the_parents(callback_context):
             return
-        if Resource("model", str(llm_request.model)) not in grant.resources:
-            raise NotCoveredError(
-                f"model {llm_request.model!r} is not among what was granted; it was not asked",
-                [Resource("model", str(llm_request.model))],
-            )
+        _require(llm_request.model)
+        object.__setattr__(llm_request, "__class__", _Held)
         llm_request.tools_dict[_REFUSED] = _Refused()
         _TOOLS.set(llm_request.tools_dict)
 
@@ -174,20 +188,31 @@ class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
                 continue
             needed = _needed(call.name, call.args or {})
             if needed is not None and needed not in grant.resources:
-                call.args = {
-                    "call": call.name,
-                    "why": f"{NotCoveredError.code}: this run may not use {needed}; it was not called",
-                }
+                call.args = {"call": call.name, "why": _why(needed)}
                 call.name = _REFUSED
 
+    async def before_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
+    ) -> dict[str, Any] | None:
+        """Answer for a tool that is not covered, where its call came after `after_model`: from a callback of the agent's."""
+        grant = GRANT.get()
+        if grant is None or not is_the_parents(tool_context):
+            return None
+        needed = _needed(tool.name, tool_args, tool)
+        return None if needed is None or needed in grant.resources else {"error": _why(needed)}
 
-def _needed(name: str, arguments: Mapping[str, Any]) -> Resource | None:
+
+def _why(needed: Resource) -> str:
+    return f"{NotCoveredError.code}: this run may not use {needed}; it was not called"
+
+
+def _needed(name: str, arguments: Mapping[str, Any], tool: Any = None) -> Resource | None:
     """Return what a call of the model uses, or `None` for one that uses nothing of the app's."""
     if name in _OWN_WAYS:
         return None
     if name == "transfer_to_agent":
         return Resource("subagent", str(arguments.get("agent_name")))
-    tool = (_TOOLS.get() or {}).get(name)
+    tool = (_TOOLS.get() or {}).get(name) if tool is None else tool
     if is_client_tool(tool) or getattr(tool, "byline_brings_it", False):
         return None
     agent = getattr(tool, "agent", None)
