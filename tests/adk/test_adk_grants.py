@@ -11,6 +11,7 @@ from byline.grants import (
     DecisionTimedOutError,
     DeniedError,
     ExpiredError,
+    GrantError,
     Grants,
     NotCoveredError,
     ParentMismatchError,
@@ -28,6 +29,7 @@ from google.adk.agents.base_agent import BaseAgent
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import AgentTool, FunctionTool
 from google.adk.tools.base_toolset import BaseToolset
+from refusals import REFUSALS
 
 pytestmark = pytest.mark.anyio
 
@@ -240,6 +242,19 @@ async def test_a_run_that_is_refused_leaves_no_trace(make, kind):
     attributed = guarded(a_runner)
     with pytest.raises(kind):
         await play(attributed, await make(attributed))
+    await no_trace(a_runner, boss.model)
+
+
+@pytest.mark.parametrize(("code", "scenario"), REFUSALS.values(), ids=REFUSALS.keys())
+async def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(code, scenario):
+    boss = team()
+    a_runner = runner(boss)
+    where = {"run_id": "r", "thread_id": "t"}
+    with pytest.raises(GrantError) as raised:
+        await play(
+            *await scenario(lambda grants, **more: guarded(a_runner, **{"grants": grants, **more}), where)
+        )
+    assert raised.value.code == code
     await no_trace(a_runner, boss.model)
 
 

@@ -13,6 +13,7 @@ from byline.grants import (
     DecisionTimedOutError,
     DeniedError,
     ExpiredError,
+    GrantError,
     Grants,
     Inventory,
     NotCoveredError,
@@ -30,6 +31,7 @@ from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
+from refusals import REFUSALS
 
 pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
 
@@ -135,6 +137,25 @@ def test_without_the_permission_on_a_subagent_nothing_runs():
         permitted(attributed(graph, grants=Grants(SECRET, TableDecider(rows))))
     assert raised.value.resources == (Resource("subagent", "writer"),)
     assert main.requests == []
+
+
+@pytest.mark.parametrize(("code", "scenario"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(code, scenario):
+    main, saver = model("done"), InMemorySaver()
+    graph = deep(main, subagents=[sub("writer", "written")], checkpointer=saver)
+
+    async def go():
+        agent, permit = await scenario(
+            lambda grants, **more: attributed(graph, grants=grants, **more),
+            {"run_id": "r1", "thread_id": "t1"},
+        )
+        async for _ in agent.run(an_input(), permit=permit):
+            raise AssertionError("nothing may come out")
+
+    with pytest.raises(GrantError) as raised:
+        asyncio.run(go())
+    assert raised.value.code == code
+    assert (main.requests, list(saver.list(None))) == ([], [])
 
 
 def test_timed_out_expired_and_used_again_are_causes_of_their_own():

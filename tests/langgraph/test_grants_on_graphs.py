@@ -10,6 +10,7 @@ from byline.grants import (
     BadSignatureError,
     DeniedError,
     ExpiredError,
+    GrantError,
     Grants,
     NotCoveredError,
     ParentMismatchError,
@@ -32,6 +33,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import create_react_agent
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
+from refusals import REFUSALS
 
 pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
 
@@ -66,9 +68,8 @@ def guarded(graph, decider=EVERYTHING, **more):
     return attribute(
         graph,
         plugins=attribute_plugins(),
-        grants=Grants(SECRET, decider),
         clock=None,
-        **({"agent_id": "boss"} | more),
+        **({"grants": Grants(SECRET, decider), "agent_id": "boss"} | more),
     )
 
 
@@ -230,6 +231,22 @@ def test_a_run_that_is_refused_leaves_no_trace(make, where, kind):
     agent = guarded(graph)
     with pytest.raises(kind):
         play(agent, make(agent), an_input(**where))
+    nothing_ran(graph, model)
+
+
+@pytest.mark.parametrize(("code", "scenario"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(code, scenario):
+    graph, model = boss()
+
+    async def go():
+        agent, permit = await scenario(
+            lambda grants, **more: guarded(graph, grants=grants, **more), {"run_id": "r1", "thread_id": "t1"}
+        )
+        await read(agent.run(an_input(), permit=permit))
+
+    with pytest.raises(GrantError) as raised:
+        asyncio.run(go())
+    assert raised.value.code == code
     nothing_ran(graph, model)
 
 
