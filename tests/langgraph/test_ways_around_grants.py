@@ -1,7 +1,7 @@
 """Ways around a grant that an app may have by accident: each is seen before the run, or stopped where it shows itself."""
 
 import pytest
-from ag_ui.core import EventType
+from ag_ui.core import EventType, RunAgentInput
 from byline.grants import DeniedError, NotCoveredError, TableDecider
 from byline_langgraph.scripted import Say
 from langchain.agents import create_agent
@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
 from test_grants_on_graphs import Box, boss, guarded, permitted, play, scripted
 
 CALLED = []
@@ -212,3 +213,27 @@ def test_the_decider_is_asked_for_a_node_functions_tool():
 
     with pytest.raises(DeniedError):
         permitted(guarded(one_node(work), TableDecider([("*", "model", "*")])))
+
+
+def test_a_call_that_is_not_made_beside_a_question_has_its_answer_once_and_the_run_goes_on():
+    @tool
+    def confirm(q: str) -> str:
+        """Ask the user."""
+        return str(interrupt(q))
+
+    calls = Say(calls=[("c1", "confirm", {"q": "sure?"}), ("c2", "wipe", {"command": "x"})])
+    graph, model = boss(confirm, script=(calls, Say("done")))
+    agent = guarded(graph)
+    first = play(agent, permitted(agent))
+    refusal = "not_covered: this run may not use tool 'wipe'; it was not called"
+    if "wipe is not a valid tool" in results(first)["c2"]:
+        refusal = "Error: wipe is not a valid tool, try one of [search, confirm]."  # LangGraph 1.1
+    assert results(first) == {"c2": refusal}
+    (asked,) = first[-1].outcome.interrupts
+    answer = {"interruptId": asked.id, "status": "resolved", "payload": "yes"}
+    wire = {"threadId": "t1", "runId": "r2", "messages": [], "resume": [answer]}
+    second = play(agent, permitted(agent, run_id="r2"), RunAgentInput.model_validate(wire))
+    assert results(second) == {"c1": "yes"}
+    assert CALLED == []
+    read = [(one.tool_call_id, one.content) for one in model.requests[-1].messages if one.type == "tool"]
+    assert read == [("c1", "yes"), ("c2", refusal)]
