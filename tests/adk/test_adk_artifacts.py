@@ -221,6 +221,26 @@ async def test_a_subagent_has_no_look_up():
     assert "lookup_artifact" not in seen.model.requests[0].tools_dict
 
 
+@pytest.mark.parametrize("mode", ["tool", "single_turn", "task", "chat"])
+async def test_a_look_up_by_a_subagent_is_refused_with_its_code(mode):
+    artifacts = Artifacts()
+    (artifact,) = artifacts.keep(RESULT, thread="t", user="user", source="earlier").artifacts
+    look = Say(calls=[("s1", "lookup_artifact", {"id": artifact.id})])
+    end = Say(calls=[("f1", "finish_task", {"result": "told"})]) if mode == "task" else Say("told")
+    ana = agent("ana", look, end, **({"mode": mode} if mode in ("single_turn", "task") else {}))
+    first = ("c1", "transfer_to_agent", {"agent_name": "ana"}) if mode == "chat" else ("c1", "ana", GO)
+    where = {"tools": [AgentTool(ana)]} if mode == "tool" else {"sub_agents": [ana]}
+    events = await play(runner(agent("boss", Say(calls=[first]), Say("done"), **where)), artifacts)
+    refusal = '{"error": "not_the_parent: only the parent agent can look an artifact up"}'
+    assert results(events)["s1"] == refusal
+    assert artifacts.counts(artifact.id) == Counts(0, 0)
+    assert events[-1].type == "RUN_FINISHED"
+    assert BODY not in str([request.contents for request in ana.model.requests])
+
+
+GO = {"request": "go"}
+
+
 async def test_without_a_look_up_none_is_offered():
     boss = team("single_turn", Say("done"))
     await play(runner(boss), Artifacts(lookup=False))
