@@ -22,6 +22,7 @@ from byline.grants import (
     ScopeMismatchError,
     TableDecider,
     UserMismatchError,
+    peek,
 )
 from byline_adk import _plugin
 from byline_adk.scripted import Say
@@ -561,6 +562,26 @@ async def test_a_function_in_a_parallel_worker_is_a_tool_and_shows_what_it_holds
         return hidden.name
 
     assert [one.name for one in guarded(in_a_worker(holds)).uses().opaque] == ["holds"]
+
+
+async def test_agents_of_one_name_need_what_each_of_them_uses():
+    """Agents that are tools stand in no tree of ADK's, which would refuse a name that comes twice."""
+
+    def helper(*tools):
+        return AgentTool(agent("helper", Say("helped"), tools=list(tools)))
+
+    ana, bea = (
+        agent(name, Say("x"), tools=[helper(tool)]) for name, tool in (("ana", search), ("bea", shell))
+    )
+    boss = team(subagents=[ana, bea])
+    attributed = guarded(runner(boss), nested="require")
+    permit = await permitted(attributed)
+    assert sorted(permit.nested) == ["ana", "bea", "helper"]
+    assert sorted(name for kind, name in peek(permit.nested["helper"]).resources) == [
+        "scripted",
+        "search",
+        "shell",
+    ]
 
 
 class Custom(BaseAgent):

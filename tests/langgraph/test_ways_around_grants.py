@@ -2,7 +2,7 @@
 
 import pytest
 from ag_ui.core import EventType, RunAgentInput
-from byline.grants import DeniedError, NotCoveredError, TableDecider
+from byline.grants import DeniedError, NotCoveredError, TableDecider, peek
 from byline_langgraph.scripted import Say
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
@@ -237,3 +237,70 @@ def test_a_call_that_is_not_made_beside_a_question_has_its_answer_once_and_the_r
     assert CALLED == []
     read = [(one.tool_call_id, one.content) for one in model.requests[-1].messages if one.type == "tool"]
     assert read == [("c1", "yes"), ("c2", refusal)]
+
+
+def helping(name, *tools):
+    """An agent with a helper of its own below it; all helpers have one name."""
+    helper = create_agent(scripted(Say("helped"), name=f"{name}'s"), list(tools), name="helper")
+
+    @tool(f"ask_{name}s_helper")
+    async def ask(q: str) -> str:
+        """Ask the helper."""
+        return (await helper.ainvoke({"messages": [("user", q)]}))["messages"][-1].content
+
+    return create_agent(scripted(Say("x")), [ask], name=name)
+
+
+def asking(agent):
+    @tool(f"ask_{agent.name}")
+    async def ask(q: str) -> str:
+        """Ask it."""
+        return (await agent.ainvoke({"messages": [("user", q)]}))["messages"][-1].content
+
+    return ask
+
+
+ALLOWED = ["ask_ana", "ask_bea", "ask_anas_helper", "ask_beas_helper"]
+
+
+def test_agents_of_one_name_need_what_each_of_them_uses():
+    graph, _ = boss(asking(helping("ana", inner)), asking(helping("bea", wipe)))
+    rows = [("*", kind, "*") for kind in ("model", "subagent", "middleware")]
+    tools = [("*", "tool", name) for name in (*ALLOWED, "search", "inner")]
+    with pytest.raises(DeniedError) as raised:
+        permitted(guarded(graph, TableDecider(rows + tools), nested="require", allow=ALLOWED))
+    assert raised.value.resources == (("tool", "wipe"),)
+    permit = permitted(guarded(graph, nested="require", allow=ALLOWED))
+    assert sorted(permit.nested) == ["ana", "bea", "helper"]
+    assert sorted(name for kind, name in peek(permit.nested["helper"]).resources) == [
+        "ana's",
+        "bea's",
+        "inner",
+        "wipe",
+    ]
+
+
+def test_two_agents_of_one_name_side_by_side_are_both_looked_at():
+    first = create_agent(scripted(Say("x")), [inner], name="writer")
+    second = create_agent(scripted(Say("x")), [wipe], name="writer")
+
+    @tool
+    async def ask_one(q: str) -> str:
+        """Ask one of them."""
+        return str(await (first if q else second).ainvoke({"messages": [("user", q)]}))
+
+    graph, _ = boss(ask_one)
+    used = guarded(graph, allow=["ask_one"]).uses()
+    assert used.inside["writer"].named("tool") == {"inner", "wipe"}
+
+
+def test_an_agent_that_comes_again_below_itself_is_no_agent_that_cannot_be_seen():
+    @tool
+    async def ask_again(q: str) -> str:
+        """Ask itself."""
+        return str(await again[0].ainvoke({"messages": [("user", q)]}))
+
+    again = [create_agent(scripted(Say("x")), [ask_again], name="ana")]
+    graph, _ = boss(asking(again[0]))
+    permit = permitted(guarded(graph, nested="require", allow=["ask_ana", "ask_again"]))
+    assert sorted(permit.nested) == ["ana"]

@@ -64,20 +64,24 @@ def inventory(runner: Runner) -> Inventory:
 def _look(root: Any, above: tuple[int, ...]) -> Inventory:
     resources: set[Resource] = set()
     opaque: list[Opaque] = []
-    agents: dict[str, Any] = {agent.name: agent for agent in getattr(root, "sub_agents", None) or ()}
+    agents: list[Any] = list(getattr(root, "sub_agents", None) or ())
     for node in getattr(getattr(root, "graph", None), "nodes", None) or ():
-        agents |= _node(node, resources, opaque)
+        agents += _node(node, resources, opaque)
     if hasattr(root, "canonical_model"):
         resources.add(Resource("model", str(root.canonical_model.model)))
     for tool in getattr(root, "tools", None) or ():
-        agents |= _tool(tool, resources, opaque)
-    resources.update(Resource("subagent", str(name)) for name in agents)
+        agents += _tool(tool, resources, opaque)
+    resources.update(Resource("subagent", str(one.name)) for one in agents)
     line = (*above, id(root))
     if not above and not _is_open(root):
         opaque.append(Opaque(str(root.name), f"a {type(root).__name__} may use anything"))
-    inside = {
-        str(name): _look(one, line) for name, one in agents.items() if id(one) not in line and _is_open(one)
-    }
+    inside: dict[str, Inventory] = {}
+    hidden = {str(one.name) for one in agents if not _is_open(one)}
+    for one in {id(one): one for one in agents}.values():
+        if (name := str(one.name)) not in hidden:  # one below itself is looked at where it first stands
+            inside[name] = inside.get(name, Inventory()) | (
+                Inventory() if id(one) in line else _look(one, line)
+            )
     return Inventory(frozenset(resources), tuple(opaque), inside)
 
 
@@ -86,28 +90,28 @@ def _is_open(one: Any) -> bool:
     return hasattr(one, "canonical_model") or hasattr(one, "graph") or type(one) in _SHELLS
 
 
-def _node(node: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
+def _node(node: Any, resources: set[Resource], opaque: list[Opaque]) -> list[Any]:
     """Look at a workflow's node: a function or a tool is a tool, whatever else works is a subagent."""
     while isinstance(inner := getattr(node, "_node", None), BaseNode):
         node = inner  # a parallel worker, which says nowhere in public what it runs for each item
     name = str(getattr(node, "name", None) or "__")
     if name.startswith("__") or isinstance(node, JoinNode):
-        return {}
+        return []
     if (tool := getattr(node, "tool", None)) is not None:
         return _tool(tool, resources, opaque)
     if isinstance(node, FunctionNode):
         return _tool(node, resources, opaque)
-    return {name: node}
+    return [node]
 
 
-def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
-    """Look at a tool; returns the agent it leads to, by its name."""
+def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> list[Any]:
+    """Look at a tool; returns the agent it leads to."""
     name = str(getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__)
     if isinstance(tool, BaseToolset):
         opaque.append(Opaque(type(tool).__name__, "what is in a toolset is known when it is asked"))
-        return {}
+        return []
     if (agent := getattr(tool, "agent", None)) is not None:
-        return {str(agent.name): agent}
+        return [agent]
     resources.add(Resource("tool", name))
     found = list(_reach([getattr(tool, "func", None) or getattr(tool, "_func", tool)]))
     agents = sorted(
@@ -117,7 +121,7 @@ def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str
     if found:
         parts = [*(f"agent {agent!r}" for agent in agents), *(f"model {model!r}" for model in models)]
         opaque.append(Opaque(name, f"the tool holds {', '.join(parts)}"))
-    return {}
+    return []
 
 
 def _reach(roots: Iterable[Any]) -> Iterable[Any]:
