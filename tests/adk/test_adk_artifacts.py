@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from adk_kit import agent, judge, runner, user
+from adk_kit import agent, answer, judge, runner, user
 from byline import attribute
 from byline.artifacts import Artifacts, Counts, MemoryArtifacts
 from byline.errors import StoreError
@@ -13,7 +13,8 @@ from byline_adk import _plugin
 from byline_adk.scripted import Say
 from google.adk.apps import App
 from google.adk.plugins.base_plugin import BasePlugin
-from google.adk.tools import AgentTool
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import AgentTool, FunctionTool
 
 pytestmark = pytest.mark.anyio
 
@@ -341,3 +342,31 @@ async def test_a_look_up_in_a_store_that_is_down_is_answered_with_its_code():
     events = await play(runner(boss), artifacts)
     assert results(events)["c2"] == '{"error": "store_unavailable: connection refused"}'
     assert events[-1].type == "RUN_FINISHED"
+
+
+async def test_after_a_resume_in_a_new_process_the_placeholder_stands_there():
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    def started():
+        ana = agent("ana", Say(RESULT), mode="single_turn")
+        script = (
+            Say(calls=[("c1", "ana", {"request": "go"})]),
+            Say(calls=[("p1", "pay", {"amount": 5})]),
+            Say("done"),
+        )
+        tools = [FunctionTool(pay, require_confirmation=True)]
+        return agent("boss", *script, sub_agents=[ana], tools=tools)
+
+    sessions, store = InMemorySessionService(), MemoryArtifacts()
+    first = await play(runner(started(), session_service=sessions), Artifacts(store))
+    (asked,) = first[-1].outcome.interrupts
+    again, boss = Artifacts(store), started()
+    resumed = answer((asked.id, {"confirmed": True}), runId="r2")
+    events = await play(runner(boss, session_service=sessions), again, resumed)
+    assert results(events) == {"p1": "paid 5"}
+    kept = {one.source.partition(":")[2] != "": one for one in map(store.get, store.ids("t", "user"))}
+    assert kept[True].invocation == "c1", "before 2.13 it is quoted too, as an artifact of its own"
+    assert f"Here: {again.placeholder(kept[True])} Done." in str(read_by_the_model(boss)[0])
+    assert BODY not in str(boss.model.requests[-1].contents)
