@@ -30,7 +30,7 @@ from google.adk.agents.base_agent import BaseAgent
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import AgentTool, FunctionTool
 from google.adk.tools.base_toolset import BaseToolset
-from refusals import REFUSALS
+from refusals import BROKEN_SINCE, REFUSALS, saved_links
 
 pytestmark = pytest.mark.anyio
 
@@ -256,6 +256,19 @@ async def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(cod
             *await scenario(lambda grants, **more: guarded(a_runner, **{"grants": grants, **more}), where)
         )
     assert raised.value.code == code
+    await no_trace(a_runner, boss.model)
+
+
+@pytest.mark.parametrize(("since", "kind"), BROKEN_SINCE.values(), ids=BROKEN_SINCE.keys())
+async def test_a_saved_link_is_checked_again_when_a_run_starts(since, kind):
+    boss = team()
+    a_runner = runner(boss)
+    saved, links = saved_links()
+    attributed = guarded(a_runner, links=links)
+    permit = await permitted(attributed)
+    since(saved)
+    with pytest.raises(kind):
+        await play(attributed, permit)
     await no_trace(a_runner, boss.model)
 
 

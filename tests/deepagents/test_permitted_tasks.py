@@ -31,7 +31,7 @@ from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
-from refusals import REFUSALS
+from refusals import BROKEN_SINCE, REFUSALS, saved_links
 
 pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
 
@@ -155,6 +155,18 @@ def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(code, sce
     with pytest.raises(GrantError) as raised:
         asyncio.run(go())
     assert raised.value.code == code
+    assert (main.requests, list(saver.list(None))) == ([], [])
+
+
+@pytest.mark.parametrize(("since", "kind"), BROKEN_SINCE.values(), ids=BROKEN_SINCE.keys())
+def test_a_saved_link_is_checked_again_when_a_run_starts(since, kind):
+    main, saver = model("done"), InMemorySaver()
+    graph = deep(main, subagents=[sub("ana", "x"), sub("bea", "x")], checkpointer=saver)
+    saved, links = saved_links()
+    agent = attributed(graph, links=links)
+    since(saved)
+    with pytest.raises(kind):
+        play(agent, None)
     assert (main.requests, list(saver.list(None))) == ([], [])
 
 

@@ -33,7 +33,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import create_react_agent
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
-from refusals import REFUSALS
+from refusals import BROKEN_SINCE, REFUSALS, saved_links
 
 pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
 
@@ -248,6 +248,19 @@ def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(code, sce
         asyncio.run(go())
     assert raised.value.code == code
     nothing_ran(graph, model)
+
+
+@pytest.mark.parametrize(("since", "kind"), BROKEN_SINCE.values(), ids=BROKEN_SINCE.keys())
+def test_a_saved_link_is_checked_again_when_a_run_starts(since, kind):
+    graph, model = boss()
+    team, links = saved_links()
+    agent = guarded(graph, links=links)
+    permit = permitted(agent)
+    since(team)
+    with pytest.raises(kind):
+        play(agent, permit)
+    nothing_ran(graph, model)
+    assert play(guarded(graph, grants=agent._bound.guard.grants), permit), "and no grant is spent"
 
 
 def test_expired_before_the_graph_is_called():

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from byline.errors import StoreError
 from byline.grants import Attempt, Grants, TableDecider, peek
+from byline.team import AgentRecord, Links, LinksForbiddenError, LinksInvalidError, Team
 
-__all__ = ["REFUSALS"]
+__all__ = ["BROKEN_SINCE", "REFUSALS", "saved_links"]
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 EVERYTHING = TableDecider([("*", "*", "*")])
@@ -136,3 +137,22 @@ REFUSALS = {
     "sealed with another key": ("bad_signature", sealed_elsewhere),
     "the ledger is down": ("store_unavailable", in_a_ledger_that_is_down),
 }
+
+
+def saved_links():
+    """A parent `boss` of ann's with two links, and the team that they are saved in."""
+    team = Team()
+    for id_ in ("boss", "ana", "bea"):
+        team.add(AgentRecord(id_, owner="ann"), caller="ann")
+    team.save("boss", ["ana", "bea"], caller="ann")
+    return team, Links(team, "boss")
+
+
+BROKEN_SINCE = {
+    "archived": (lambda team: team.change("bea", caller="ann", archived=True), LinksInvalidError),
+    "given away": (lambda team: team.change("bea", caller="ann", owner="bob"), LinksForbiddenError),
+    "deleted": (lambda team: team.delete("bea", caller="ann"), LinksInvalidError),
+    "made a super agent": (lambda team: team.change("bea", caller="ann", kind="super"), LinksInvalidError),
+    "the parent archived": (lambda team: team.change("boss", caller="ann", archived=True), LinksInvalidError),
+}
+"""What happens to a linked agent after it was linked, and how a run is refused then."""
