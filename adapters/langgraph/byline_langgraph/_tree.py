@@ -81,6 +81,7 @@ class Run:
         "inside",
         "is_graph",
         "is_step",
+        "is_tool",
         "name",
         "node",
         "ns",
@@ -100,6 +101,7 @@ class Run:
         self.inside: Scope | None = None if parent is None else parent.inside
         self.is_graph = False
         self.is_step = False
+        self.is_tool = False
         self.node: str | None = None  # set for a step of a graph
         self.call: str | None = None  # the tool call id, for a tool run
         self.inputs: Any = inputs

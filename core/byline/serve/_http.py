@@ -29,6 +29,7 @@ from byline.errors import BylineError, InputError, ResumeError, StoreError
 from byline.events import PROTOCOL_VERSION, BaseEvent, RunAgentInput, SubagentStartedEvent
 from byline.grants import GrantError, Permit
 from byline.serve._runs import Limits, LiveRun, RefusedError, Runs
+from byline.team import LinksForbiddenError, LinksRefusedError
 
 if TYPE_CHECKING:
     from byline.serve._shared import FollowedRun, Sharing
@@ -267,8 +268,10 @@ async def _refused(request: Request, fault: Exception) -> Response:  # noqa: ARG
 
 
 async def _bad_input(request: Request, fault: Exception) -> Response:  # noqa: ARG001
-    if isinstance(fault, GrantError):
+    if isinstance(fault, GrantError | LinksForbiddenError):
         return _error(403, "denied", str(fault))
+    if isinstance(fault, LinksRefusedError):
+        return _error(409, "bad_links", str(fault))
     if isinstance(fault, StoreError):
         _log.error("the store cannot be used", exc_info=fault)
         return _error(503, "store", "the server's store cannot be used now", {"retry-after": "1"})
