@@ -70,6 +70,8 @@ def serve(
 
     try:
         shared = None if store is None else open_store(store)
+        if shared is not None:
+            shared.ready()
         application = app(
             load(target),
             path=path,
