@@ -22,7 +22,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from byline.agent import Agent
 from byline.errors import BylineError, InputError, ResumeError, StoreError
@@ -192,9 +192,12 @@ class Service:
             return None
         try:
             answer = self._user(request)
-            return await answer if inspect.isawaitable(answer) else answer
+            name = await answer if inspect.isawaitable(answer) else answer
         except PermissionError as fault:
             raise RefusedError(401, "unauthorized", str(fault) or "who asks is not known") from fault
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"user= returned {type(name).__name__}, expected a name (str) or None")
+        return name
 
 
 def _described(agent: Agent) -> dict[str, str | None]:
@@ -289,9 +292,27 @@ async def _gone(request: Request, fault: Exception) -> Response:  # noqa: ARG001
     return _error(400, "client_gone", "the client went away before its request was read")
 
 
-async def _internal(request: Request, fault: Exception) -> Response:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=fault)
-    return _error(500, "internal", "the server failed; see its log")
+class _Faults:
+    """Answers what nothing else caught.  Starlette does it outside of CORS, where no page could read the answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app: Final = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except Exception as fault:
+            if begun or scope["type"] != "http":
+                raise
+            _log.error("%s %s failed", scope["method"], scope["path"], exc_info=fault)
+            await _error(500, "internal", "the server failed; see its log")(scope, receive, send)
 
 
 def _error(
@@ -339,12 +360,12 @@ def build(
                 expose_headers=["content-location"],
             )
         )
+    middleware.append(Middleware(_Faults))
     handlers: dict[Any, Any] = {
         RefusedError: _refused,
         BylineError: _bad_input,
         HTTPException: _http_error,
         ClientDisconnect: _gone,
-        Exception: _internal,
     }
     application = Starlette(
         routes=service.routes(), middleware=middleware, exception_handlers=handlers, lifespan=lifespan
