@@ -105,7 +105,7 @@ class Documents:
         book, key = self.book, key_of(event["messageId"])
         owner = book.owner(event.get(TAG))
         known, about = book.messages.get(key), ("activity", key)
-        index, was, kind = (-1, 0, 0) if known is None else unpacked(known)
+        index, was, kind = unpacked(known or 0)
         if kind != ACTIVITY:
             if known is not None or book.gap is None:
                 what = "was never made" if known is None else f"is {NOUNS[kind]}"
@@ -149,12 +149,9 @@ class Documents:
             self.restate(message)
         self._own_calls(messages)
 
-    def restate(self, message: dict[str, Any], *, only_new: bool = False) -> None:
+    def restate(self, message: dict[str, Any]) -> None:
         """Take a message of a snapshot or of an echoed input as its owner's, together with its calls."""
         book, key = self.book, key_of(message["id"])
-        known = book.messages.get(key)
-        if only_new and known is not None and unpacked(known)[0] >= book.run_index:
-            return
         tag = message.get(TAG)
         tag = None if tag is None else key_of(tag)
         code, role = book.code(tag), message["role"]

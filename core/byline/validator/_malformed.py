@@ -109,10 +109,10 @@ def remainder(book: Book, document: Any, found: Sequence[Problem]) -> WireEvent 
 
 def _boundary(book: Book, document: WireEvent) -> WireEvent:
     """Return the least that a run event with a fault still says: that a run began or ended."""
-    kept: WireEvent = {"type": document["type"], "protocolVersion": "0.0", "message": ""}
+    kept: WireEvent = {"type": document["type"]}
     for member, known in (("threadId", book.thread), ("runId", book.run)):
         said = document.get(member)
-        kept[member] = said if isinstance(said, str) else known or ""
+        kept[member] = said if isinstance(said, str) else known
     return kept
 
 
