@@ -90,7 +90,7 @@ class Documents:
                     "message-id-reused", message, ("activity", key), pointer="/messageId", related=index
                 )
                 return
-            if event.get("replace", True) is False:
+            if event.get("replace") is False:
                 if TAG in event and was != owner.code and index >= book.run_index:
                     message = f"activity {shown(key)} stays {named(book.tags[was])}'s, but the snapshot is tagged {named(owner.tag)}"
                     book.report(

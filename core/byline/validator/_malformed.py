@@ -56,12 +56,12 @@ def judge(book: Book, document: Any, found: Sequence[Problem]) -> bool:
 
 def _rule(problem: Problem, document: Any) -> str:
     path, kind = problem.path, problem.kind
-    last = path[-1] if path else ""
     type_ = document.get("type") if isinstance(document, dict) else None
     if kind == "many":
         return "beyond-limits"
     if not path or path == ("type",):
         return "unknown-type" if kind == "variant" else "not-an-event"
+    last = path[-1]
     if last == TAG and kind in ("null", "unknown", "missing"):
         return {"null": "null-tag", "unknown": "tag-not-allowed", "missing": "tag-missing"}[kind]
     if kind == "unknown":
