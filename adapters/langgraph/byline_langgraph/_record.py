@@ -93,6 +93,7 @@ class _Tree:
             return
         try:
             self.settle()
+            self.run.catch_up()
         finally:
             self.run.lock.release()
 
