@@ -23,7 +23,12 @@ EVENTS: list[dict[str, Any]] = [
             "forwardedProps": {},
         },
     },
-    {"type": "SUBAGENT_STARTED", "subagentRunId": "a", "name": "alpha", "metadata": {"byline": {"leaf": None}}},
+    {
+        "type": "SUBAGENT_STARTED",
+        "subagentRunId": "a",
+        "name": "alpha",
+        "metadata": {"byline": {"leaf": None}},
+    },
     {"type": "STEP_STARTED", "stepName": "modèle", "subagentRunId": "a"},
     {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant", "subagentRunId": "a"},
     {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": 'a "word"\u2028\n', "subagentRunId": "a"},
@@ -37,16 +42,26 @@ EVENTS: list[dict[str, Any]] = [
     },
     {"type": "STATE_SNAPSHOT", "snapshot": {"a": None, "b": [1.5, True, {"c": None}]}},
     {"type": "STATE_SNAPSHOT", "snapshot": None},
-    {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/a", "value": None}, {"op": "remove", "path": "/b"}]},
+    {
+        "type": "STATE_DELTA",
+        "delta": [{"op": "add", "path": "/a", "value": None}, {"op": "remove", "path": "/b"}],
+    },
     {"type": "CUSTOM", "name": "n", "value": None},
     {"type": "RAW", "event": {"x": None}, "source": "langchain"},
-    {"type": "SUBAGENT_FINISHED", "subagentRunId": "a", "outcome": {"type": "suspended", "interruptIds": ["i"]}},
+    {
+        "type": "SUBAGENT_FINISHED",
+        "subagentRunId": "a",
+        "outcome": {"type": "suspended", "interruptIds": ["i"]},
+    },
     {"type": "RUN_ERROR", "message": "m", "unknown": {"kept": None}},
     {
         "type": "RUN_FINISHED",
         "threadId": "t",
         "runId": "r",
-        "outcome": {"type": "interrupt", "interrupts": [{"id": "i", "reason": "interrupt", "toolCallId": "c"}]},
+        "outcome": {
+            "type": "interrupt",
+            "interrupts": [{"id": "i", "reason": "interrupt", "toolCallId": "c"}],
+        },
         "usage": [{"provider": "p", "model": "m", "inputTokens": 1, "outputTokens": 2}],
     },
 ]

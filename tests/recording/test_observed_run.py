@@ -104,6 +104,11 @@ def test_nothing_is_recorded_after_the_recording():
         run.end(s.RunFinished())
         run.catch_up()
     tape.close()
-    assert [event.type.value for event in taken] == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"]
+    assert [event.type.value for event in taken] == [
+        "RUN_STARTED",
+        "STEP_STARTED",
+        "STEP_FINISHED",
+        "RUN_FINISHED",
+    ]
     assert taken[-1].outcome.type == "cancelled"
     assert taken[0].run_id == "open"
