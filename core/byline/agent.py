@@ -147,18 +147,23 @@ class Sink:
     ) -> None:
         self.plugins: Final = plugins
         self._keep: Final = keep  # what the client sees, for the thread's history
-        self.attributor: Final = attributor
+        self._attributor: Final = attributor
         self.lock: Final = outlet.lock
         self._outlet: Final = outlet
         self._lens: Final = lens
         self._observers = list(observers)
         self._faults: set[str] = set()
 
+    @property
+    def attributor(self) -> Attributor:
+        """What turns the signals into events; it knows of all that was reported."""
+        return self._attributor
+
     def report(self, signal: s.Signal) -> None:
         """Take a signal: what it gives is on its way to the consumer when this returns."""
         try:
             with self.lock:
-                events = self.attributor.feed(signal)
+                events = self._attributor.feed(signal)
                 if events:
                     self._deliver(events)
         except Exception as fault:
