@@ -59,6 +59,8 @@ VisibilityRule: TypeAlias = Visibility | Mapping[str, Visibility]
 
 RunEnd: TypeAlias = s.RunFinished | s.RunCancelled | s.RunFailed
 
+_WORDS: Final = frozenset({s.Text, s.Reasoning})
+
 _log = logging.getLogger("byline")
 
 
@@ -128,6 +130,9 @@ class Outlet(Protocol):
     def put(self, items: Iterable[BaseEvent]) -> None:
         """Take `items`, from any thread."""
 
+    def later(self, fill: Callable[[], object]) -> bool:
+        """Return whether nobody looks for a moment; `fill` is then called at its end, to put what came in it."""
+
     async def drained(self) -> None:
         """Wait until the consumer has read all that was put."""
 
@@ -146,42 +151,78 @@ class Sink:
     ) -> None:
         self.plugins: Final = plugins
         self._keep: Final = keep  # what the client sees, for the thread's history
-        self.attributor: Final = attributor
+        self._attributor: Final = attributor
+        self._words: list[s.Text | s.Reasoning] = []
         self.lock: Final = outlet.lock
         self._outlet: Final = outlet
         self._lens: Final = lens
         self._observers = list(observers)
         self._faults: set[str] = set()
 
+    @property
+    def attributor(self) -> Attributor:
+        """The attributor of the run, which knows all that was reported."""
+        self._settle()
+        return self._attributor
+
     def report(self, signal: s.Signal) -> None:
-        """Take a signal: what it gives is on its way to the consumer when this returns."""
-        try:
+        """Take a signal: what it gives is on its way to the consumer when this returns.
+
+        Words come in floods, and one by one each finds the processor's caches cold.  So those that nobody could see
+        yet wait for one another, in their order, until the consumer wakes or anything else is reported.
+        """
+        with self.lock:
+            if type(signal) in _WORDS and self._outlet.later(self._settle):
+                self._words.append(signal)  # type: ignore[arg-type]
+                return
+            self._settle()
+            self._take((signal,))
+
+    def _settle(self) -> None:
+        """Take the words that wait."""
+        if self._words:
             with self.lock:
-                events = self.attributor.feed(signal)
-                if events:
-                    self._deliver(events)
+                words, self._words = self._words, []
+                self._take(words)
+
+    def _take(self, signals: Sequence[s.Signal]) -> None:
+        events: list[BaseEvent] = []
+        faults: list[tuple[str, Exception]] = []
+        feed = self._attributor.feed
+        for signal in signals:
+            try:
+                events += feed(signal)
+            except Exception as fault:
+                faults.append((f"signal {type(signal).__name__}", fault))
+        try:
+            if events:
+                self._deliver(events)
         except Exception as fault:
-            self.fault(f"signal {type(signal).__name__}", fault)
+            faults.append((f"signal {type(signals[-1]).__name__}", fault))
+        for where, fault in faults:
+            self.fault(where, fault)
 
     def start(self) -> None:
         """Send `RUN_STARTED`."""
-        self._deliver(self.attributor.start())
+        self._deliver(self._attributor.start())
 
     def fault(self, where: str, fault: BaseException) -> None:
         """Keep a fault of ours: a log record each time, a `CUSTOM` event `byline.fault` the first time."""
         _log.error("byline failed in %s; the app is not affected", where, exc_info=fault)
         with self.lock:
-            if where in self._faults or self.attributor.over:
+            self._settle()
+            if where in self._faults or self._attributor.over:
                 return
             self._faults.add(where)
             value = {"where": where, "error": f"{type(fault).__name__}: {fault}"}
             try:
-                self._deliver(self.attributor.feed(s.Custom(None, "byline.fault", value)))
+                self._deliver(self._attributor.feed(s.Custom(None, "byline.fault", value)))
             except Exception:
                 _log.exception("byline could not report its own fault")
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""
+        self._settle()
         await self._outlet.drained()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
@@ -292,12 +333,11 @@ class Run:
         try:
             while True:
                 try:
-                    event = await channel.get()
+                    events = await channel.read()
                 except StopAsyncIteration:
                     break
-                yield event
-                for event in channel.waiting():
-                    yield event
+                while events:
+                    yield events.popleft()
         finally:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"

@@ -44,6 +44,10 @@ class _Outlet:
         for event in items:
             self._take(event)
 
+    def later(self, fill: Callable[[], object]) -> bool:
+        """A recording looks at once."""
+        return False
+
     async def drained(self) -> None:
         """Nobody waits for a recording."""
 
