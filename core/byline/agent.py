@@ -130,7 +130,7 @@ class Outlet(Protocol):
     def put(self, items: Iterable[BaseEvent]) -> None:
         """Take `items`, from any thread."""
 
-    def later(self, fill: Callable[[], object]) -> bool:
+    def later(self, fill: Callable[[], object], /) -> bool:
         """Return whether nobody looks for a moment; `fill` is then called at its end, to put what came in it."""
 
     async def drained(self) -> None:
@@ -187,20 +187,20 @@ class Sink:
 
     def _take(self, signals: Sequence[s.Signal]) -> None:
         events: list[BaseEvent] = []
-        faults: list[tuple[str, Exception]] = []
+        faults: list[tuple[s.Signal, Exception]] = []
         feed = self._attributor.feed
         for signal in signals:
             try:
                 events += feed(signal)
             except Exception as fault:
-                faults.append((f"signal {type(signal).__name__}", fault))
+                faults.append((signal, fault))
         try:
             if events:
                 self._deliver(events)
         except Exception as fault:
-            faults.append((f"signal {type(signals[-1]).__name__}", fault))
-        for where, fault in faults:
-            self.fault(where, fault)
+            faults.append((signals[-1], fault))
+        for signal, ours in faults:
+            self.fault(f"signal {type(signal).__name__}", ours)
 
     def start(self) -> None:
         """Send `RUN_STARTED`."""

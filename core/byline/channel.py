@@ -56,7 +56,7 @@ class Channel(Generic[T]):
             self.closed = True
             self._wake_reader()
 
-    def later(self, fill: Callable[[], object]) -> bool:
+    def later(self, fill: Callable[[], object], /) -> bool:
         """Return whether the consumer sleeps until the burst is over; `fill` is then called before it wakes.
 
         What nobody can see before then need not be put before then.  False as soon as the time is up, also where the

@@ -44,7 +44,7 @@ class _Outlet:
         for event in items:
             self._take(event)
 
-    def later(self, fill: Callable[[], object]) -> bool:
+    def later(self, _fill: Callable[[], object], /) -> bool:
         """A recording looks at once."""
         return False
 
