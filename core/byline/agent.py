@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from .grants import Decider, Guard, Inventory, Permit
     from .ledger import Ledger
-    from .team import Links
 
 __all__ = [
     "Adapter",
@@ -59,6 +58,8 @@ VisibilityRule: TypeAlias = Visibility | Mapping[str, Visibility]
 """One visibility for all, or one per subagent name (`attributed` for the names that are not there)."""
 
 RunEnd: TypeAlias = s.RunFinished | s.RunCancelled | s.RunFailed
+
+_WORDS: Final = frozenset({s.Text, s.Reasoning})
 
 _log = logging.getLogger("byline")
 
@@ -129,6 +130,9 @@ class Outlet(Protocol):
     def put(self, items: Iterable[BaseEvent]) -> None:
         """Take `items`, from any thread."""
 
+    def later(self, fill: Callable[[], object], /) -> bool:
+        """Return whether nobody looks for a moment; `fill` is then called at its end, to put what came in it."""
+
     async def drained(self) -> None:
         """Wait until the consumer has read all that was put."""
 
@@ -148,6 +152,7 @@ class Sink:
         self.plugins: Final = plugins
         self._keep: Final = keep  # what the client sees, for the thread's history
         self._attributor: Final = attributor
+        self._words: list[s.Text | s.Reasoning] = []
         self.lock: Final = outlet.lock
         self._outlet: Final = outlet
         self._lens: Final = lens
@@ -156,38 +161,68 @@ class Sink:
 
     @property
     def attributor(self) -> Attributor:
-        """What turns the signals into events; it knows of all that was reported."""
+        """The attributor of the run, which knows all that was reported."""
+        self.settle()
         return self._attributor
 
     def report(self, signal: s.Signal) -> None:
-        """Take a signal: what it gives is on its way to the consumer when this returns."""
-        try:
+        """Take a signal: what it gives is on its way to the consumer when this returns.
+
+        Words come in floods, and one by one each finds the processor's caches cold.  So those that nobody could see
+        yet wait for one another, in their order, until the consumer wakes or anything else is reported.
+        """
+        with self.lock:
+            if type(signal) in _WORDS and self._outlet.later(self.settle):
+                self._words.append(signal)  # type: ignore[arg-type]
+                return
+            self.settle()
+            self._take((signal,))
+
+    def settle(self) -> None:
+        """Take the words that wait, so that all that was reported is known."""
+        if self._words:
             with self.lock:
-                events = self._attributor.feed(signal)
-                if events:
-                    self._deliver(events)
+                words, self._words = self._words, []
+                self._take(words)
+
+    def _take(self, signals: Sequence[s.Signal]) -> None:
+        events: list[BaseEvent] = []
+        faults: list[tuple[s.Signal, Exception]] = []
+        feed = self._attributor.feed
+        for signal in signals:
+            try:
+                events += feed(signal)
+            except Exception as fault:
+                faults.append((signal, fault))
+        try:
+            if events:
+                self._deliver(events)
         except Exception as fault:
-            self.fault(f"signal {type(signal).__name__}", fault)
+            faults.append((signals[-1], fault))
+        for signal, ours in faults:
+            self.fault(f"signal {type(signal).__name__}", ours)
 
     def start(self) -> None:
         """Send `RUN_STARTED`."""
-        self._deliver(self.attributor.start())
+        self._deliver(self._attributor.start())
 
     def fault(self, where: str, fault: BaseException) -> None:
         """Keep a fault of ours: a log record each time, a `CUSTOM` event `byline.fault` the first time."""
         _log.error("byline failed in %s; the app is not affected", where, exc_info=fault)
         with self.lock:
-            if where in self._faults or self.attributor.over:
+            self.settle()
+            if where in self._faults or self._attributor.over:
                 return
             self._faults.add(where)
             value = {"where": where, "error": f"{type(fault).__name__}: {fault}"}
             try:
-                self._deliver(self.attributor.feed(s.Custom(None, "byline.fault", value)))
+                self._deliver(self._attributor.feed(s.Custom(None, "byline.fault", value)))
             except Exception:
                 _log.exception("byline could not report its own fault")
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""
+        self.settle()
         await self._outlet.drained()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
@@ -226,10 +261,8 @@ class Run:
         observers: Iterable[Observer],
         clock: Callable[[], int] | None,
         keep: Keeping | None = None,
-        links: "Links | None" = None,
     ) -> None:
         self.error: BaseException | None = None
-        self._links: Final = links
         self._keep: Final = keep
         self._session: Final = session
         self._plugins: Final = plugins
@@ -282,8 +315,6 @@ class Run:
             raise RuntimeError("a run is read once: its events have been read already")
         self._used = True
         session = self._session
-        if self._links is not None:
-            await asyncio.to_thread(self._links.check)
         await session.prepare()
         attributor = Attributor(
             session.thread_id,
@@ -302,12 +333,11 @@ class Run:
         try:
             while True:
                 try:
-                    event = await channel.get()
+                    events = await channel.read()
                 except StopAsyncIteration:
                     break
-                yield event
-                for event in channel.waiting():
-                    yield event
+                while events:
+                    yield events.popleft()
         finally:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"
@@ -383,10 +413,8 @@ class Agent:
         observers: Iterable[Observer],
         clock: Callable[[], int] | None,
         keeper: Keeper | None = None,
-        links: "Links | None" = None,
     ) -> None:
         self._keeper: Final = keeper
-        self._links: Final = links
         self.target: Final = target
         self.adapter: Final = adapter
         self.plugins: Final = plugins
@@ -457,7 +485,6 @@ class Agent:
             observers=(*self._observers, *observers),
             clock=self._clock,
             keeper=keeper,
-            links=self._links,
         )
 
     @property
@@ -487,7 +514,7 @@ class Agent:
         if self._keeper is not None:
             user = permit.user if permit is not None else current_user()
             keep = self._keeper.keep(session.thread_id, session.run_id, run_input, user)
-        return Run(session, self.plugins, self._visibility, self._observers, self._clock, keep, self._links)
+        return Run(session, self.plugins, self._visibility, self._observers, self._clock, keep)
 
 
 _VISIBILITIES: Final = ("attributed", "inline", "hidden")
@@ -501,7 +528,6 @@ def attribute(
     observers: Iterable[Observer] = (),
     clock: Callable[[], int] | None = milliseconds,
     threads: Threads | None = None,
-    links: "Links | None" = None,
     **options: Any,
 ) -> Agent:
     """Put an existing app under attribution, without changing it.
@@ -510,8 +536,7 @@ def attribute(
     implementations for this agent alone; `visibility` says what a client gets to see of the subagents;
     `observers` are called with every event; `clock` gives the events' `timestamp` (`None`: none);
     `threads` is where the streams of its threads are kept for `history`: `MemoryThreads()`, or
-    `open_store(url).threads`; `links` are saved links that are checked again when a run starts.  Further options are the
-    adapter's.
+    `open_store(url).threads`.  Further options are the adapter's.
 
     Raises `NoAdapterError` when no adapter takes the target, `HookError` for a plugin that cannot be used,
     `UnsupportedVersionError` for a framework the adapter does not know.
@@ -524,15 +549,7 @@ def attribute(
     bound = adapter.bind(target, known, **options)
     keeper = None if threads is None else Keeper(threads)
     return Agent(
-        target,
-        adapter,
-        bound,
-        known,
-        visibility=visibility,
-        observers=observers,
-        clock=clock,
-        keeper=keeper,
-        links=links,
+        target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock, keeper=keeper
     )
 
 

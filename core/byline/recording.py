@@ -41,6 +41,10 @@ class _Outlet:
     def put(self, items: Iterable[BaseEvent]) -> None:
         """Nothing comes here: a run that is observed delivers by itself."""
 
+    def later(self, _fill: Callable[[], object], /) -> bool:
+        """Nor does anything wait here: an observed run knows better when."""
+        return False
+
     async def drained(self) -> None:
         """Nobody waits for a recording."""
 
@@ -110,12 +114,6 @@ class ObservedRun(Sink):
     def _time(self) -> int:
         return self._at
 
-    @property
-    def attributor(self) -> Attributor:
-        """What turns the signals into events; it knows of all that was reported."""
-        self.catch_up()
-        return self._attributor
-
     def report(self, signal: s.Signal) -> None:
         """Take a signal.  Never raises."""
         with self.lock:
@@ -124,12 +122,12 @@ class ObservedRun(Sink):
             self.silent = False
             self._behind.append((self._clock(), signal))
             if len(self._behind) >= _FAR_BEHIND or not _lasts(signal):
-                self.catch_up()
+                self.settle()
             elif not self._due:
                 self._due = True
-                self.observation.later(self._catch_up_soon)
+                self.observation.later(self._settle_soon)
 
-    def catch_up(self) -> None:
+    def settle(self) -> None:
         """Have all that was reported recorded."""
         with self.lock:
             if not self._behind:
@@ -150,14 +148,14 @@ class ObservedRun(Sink):
         """Whether something was reported that is not recorded yet."""
         return bool(self._behind)
 
-    def _catch_up_soon(self) -> None:
+    def _settle_soon(self) -> None:
         """Catch up in the recorder's thread, which must not wait for the run: it may be waiting for room."""
         if not self.lock.acquire(blocking=False):
-            self.observation.later(self._catch_up_soon)
+            self.observation.later(self._settle_soon)
             return
         try:
             self._due = False
-            self.catch_up()
+            self.settle()
         finally:
             self.lock.release()
 
@@ -231,7 +229,7 @@ class Observation:
             if not run.silent:
                 run.end(s.RunCancelled("the recording ended before the run did"))
         for run in self._ended:
-            run.catch_up()
+            run.settle()
         self._open.clear()
         self._closed = True
 

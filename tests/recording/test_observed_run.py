@@ -102,7 +102,7 @@ def test_nothing_is_recorded_after_the_recording():
     for run in (open_, silent, none):
         run.report(s.Text(None, "m", "late"))
         run.end(s.RunFinished())
-        run.catch_up()
+        run.settle()
     tape.close()
     assert [event.type.value for event in taken] == [
         "RUN_STARTED",

@@ -151,7 +151,7 @@ class Book:
         self.live: Final[list[Invocation]] = []
         """Those that this run has entered or announced, oldest first."""
         self.courses: Final[dict[str, Invocation]] = {}
-        """ADK invocation id -> whose it is: an `AgentTool` runs its agent under an id of its own."""
+        """ADK invocation id -> whose it is, where not the root's: an `AgentTool` runs its agent under one of its own."""
         self.resumed: Final[dict[str, Invocation]] = {}
         """Name -> what an answer that this run brings lets continue."""
         self._uses: Final[dict[str, list[ToolUse]]] = {}
@@ -261,7 +261,7 @@ class Book:
         expected = self._expected.pop((course, branch or "", name), None)
         if expected is not None:
             return expected
-        home = self.courses.setdefault(course, self.root)
+        home = self.courses.get(course, self.root)
         if name == home.name and (agent.parent_agent is None or home.kind is Kind.CALL) and not branch:
             return home
         for known in (self._nodes.get((course, path)), self.resumed.get(name), self._in_control.get(name)):

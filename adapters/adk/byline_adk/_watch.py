@@ -176,7 +176,7 @@ class Watch:
 
     def is_inside(self, course: str) -> bool:
         """Return whether events of this ADK invocation are those of an AgentTool's own runner."""
-        return self.book.courses.get(course, self.book.root) is not self.book.root
+        return course in self.book.courses
 
     def answer(self, id_: str, response: Any, *, show: bool = True) -> None:
         """Take an answer that this run brings to a call of an earlier one.

@@ -95,7 +95,7 @@ class _Tree:
             return
         try:
             self.settle()
-            self.run.catch_up()
+            self.run.settle()
         finally:
             self.run.lock.release()
 
