@@ -149,6 +149,7 @@ def test_the_table_of_capabilities(monkeypatch):
         "node_path": True,
         "abort": False,
         "nested_task": False,
+        "remote_resume": False,
         "approval": False,
     }
 

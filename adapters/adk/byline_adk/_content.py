@@ -15,7 +15,13 @@ INPUT: Final = "adk_request_input"
 CREDENTIAL: Final = "adk_request_credential"
 FINISH_TASK: Final = "finish_task"
 
-PLUMBING: Final = frozenset({CONFIRMATION, INPUT, CREDENTIAL, FINISH_TASK, "set_model_response"})
+PEER_INPUT: Final = "mock_function_call_for_required_user_input"
+PEER_AUTH: Final = "mock_function_call_for_required_user_auth"
+"""What ADK calls by itself where a remote agent's A2A task waits for words, or for a sign-in."""
+
+PLUMBING: Final = frozenset(
+    {CONFIRMATION, INPUT, CREDENTIAL, FINISH_TASK, "set_model_response", PEER_INPUT, PEER_AUTH}
+)
 """Calls that ADK makes its own work of: shown as what they mean, a result or an interrupt, never as a tool call."""
 
 _CONFIRMATION_SCHEMA: Final = {
@@ -93,6 +99,14 @@ def question(owner: str | None, call: Any, pending: Any = s.ABSENT) -> s.Questio
             schema=schema if isinstance(schema, Mapping) else None,
             metadata=None if payload is None else {"adk": {"payload": payload}},
         )
+    if call.name in (PEER_INPUT, PEER_AUTH):
+        reason, name = (
+            ("input_required", "input_required")
+            if call.name == PEER_INPUT
+            else ("authentication", "auth_required")
+        )
+        asked = args.get(name)
+        return s.Question(owner, call.id, reason, message=asked if isinstance(asked, str) else None)
     if call.name == CREDENTIAL:
         return s.Question(owner, call.id, "authentication", metadata={"adk": {"authConfig": args}})
     return s.Question(

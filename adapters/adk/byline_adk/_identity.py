@@ -36,6 +36,7 @@ from byline._lanes import Ids
 from byline.events import AssistantMessage, Message, ToolMessage
 
 from ._compat import can
+from ._remote import only_asks, task_of
 
 __all__ = ["HERE", "SPAWN", "Book", "Invocation", "Kind", "Spawn", "ToolUse", "depth_first", "is_placeholder"]
 
@@ -86,6 +87,8 @@ class Invocation:
     result: Any = None
     model: str | None = None
     """The model it asked last."""
+    peer: Mapping[str, str] | None = None
+    """The A2A task and context that it is elsewhere, once they are known."""
 
     @property
     def mode(self) -> str | None:
@@ -419,7 +422,7 @@ class Book:
             owner = self._past_owner(event)
             long_running = event.long_running_tool_ids or ()
             for call in event.get_function_calls():
-                if call.id:
+                if call.id and not (task_of(event) and self._asked_again(owner, call.id)):
                     self.note_use(
                         owner, call, event.invocation_id, stored=True, long_running=call.id in long_running
                     ).past = True
@@ -434,6 +437,10 @@ class Book:
             if event.author != "user" and event.is_final_response() and event.content:
                 self._finals[event.invocation_id, event.author] += 1
         self._expected.clear()
+
+    def _asked_again(self, owner: Invocation, id_: str) -> bool:
+        """Return whether a remote agent's call is one that waits: it comes again with the status that says so."""
+        return any(use.owner is owner and not use.answered for use in self._uses.get(id_, ()))
 
     def _past_answer(self, event: Any, response: Any) -> None:
         use = self.use(response.id, event)
@@ -506,7 +513,9 @@ def depth_first(invocations: Iterable[Invocation]) -> list[Invocation]:
 
 def is_placeholder(event: Any, response: Any) -> bool:
     """Return whether a function response only stands for one: the call waits for its confirmation."""
-    return response.id in (event.actions.requested_tool_confirmations or ())
+    if response.id in (event.actions.requested_tool_confirmations or ()):
+        return True
+    return bool(event.custom_metadata) and only_asks(event, response.id)
 
 
 def _near(use: ToolUse, event: Any) -> bool:

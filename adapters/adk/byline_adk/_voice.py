@@ -110,6 +110,11 @@ class Voice:
                 self._code(owner, "adk.code_result", part.code_execution_result)
         self._say(s.ModelOver(key, run))
 
+    def over(self, owner: Invocation, run: str) -> None:
+        """Say that no more of an answer comes."""
+        self._streams.pop(run, None)
+        self._say(s.ModelOver(owner.key, run))
+
     def _call(self, owner: Invocation, run: str, stream: _Said, call: Any) -> None:
         if is_plumbing(owner, call.name):
             return
