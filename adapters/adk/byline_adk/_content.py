@@ -45,7 +45,7 @@ def result(response: Any) -> str:
     return response if isinstance(response, str) else to_json(response)
 
 
-def usage(metadata: Any, model: str | None) -> TokenUsage | None:
+def usage(metadata: Any, provider: str | None, model: str | None) -> TokenUsage | None:
     """Return what a model run cost.
 
     The prompt's count holds the cached part already; the thoughts' count is not in the candidates'.
@@ -59,7 +59,7 @@ def usage(metadata: Any, model: str | None) -> TokenUsage | None:
     # What the prompt's tool results cost is not in the prompt's count.
     asked = _sum(asked, metadata.tool_use_prompt_token_count)
     return TokenUsage(
-        provider="google",
+        provider=provider,
         model=model,
         input_tokens=asked,
         output_tokens=_sum(answered, thoughts),

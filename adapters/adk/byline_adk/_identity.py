@@ -87,6 +87,8 @@ class Invocation:
     result: Any = None
     model: str | None = None
     """The model it asked last."""
+    provider: str | None = None
+    """Whose that model is."""
     peer: Mapping[str, str] | None = None
     """The A2A task and context that it is elsewhere, once they are known."""
 

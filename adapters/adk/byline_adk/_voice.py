@@ -132,7 +132,7 @@ class Voice:
     def around(self, owner: Invocation, event: Any, *, inside: bool) -> None:
         """Report what a whole event carries beside its content; `inside` an AgentTool's own runner."""
         if event.usage_metadata is not None:
-            cost = content.usage(event.usage_metadata, event.model_version or owner.model)
+            cost = content.usage(event.usage_metadata, owner.provider, event.model_version or owner.model)
             if cost is not None:
                 self._say(s.Usage(owner.key, cost))
         actions = event.actions

@@ -19,6 +19,7 @@ from . import _content as content
 from ._compat import can
 from ._contract import describe
 from ._identity import HERE, SPAWN, Book, Invocation, Kind, Spawn, ToolUse, depth_first, is_placeholder
+from ._provider import provider_of
 from ._remote import Heard, Peers, is_remote, task_of
 from ._voice import Voice, is_plumbing
 
@@ -111,7 +112,8 @@ class Watch:
         if one is None:
             return
         one.speaking = True
-        one.model = model
+        one.provider = provider_of(ctx._invocation_context.agent, model)  # noqa: SLF001
+        one.model = model.removeprefix(f"{one.provider}/") if model and one.provider else model
         if self._stamps:
             self.to_stamp.add(one)
         else:
