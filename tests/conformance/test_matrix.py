@@ -37,7 +37,6 @@ DECLARED = {
     "adk task": [*ADK, *BROKEN, "two-approvals-one-by-one"],
     "adk AgentTool": [
         *ADK,
-        "a-fatal-failure",
         "failure-in-the-middle-of-a-sentence",
         "approval-in-a-subagent",
         "approval-two-deep",

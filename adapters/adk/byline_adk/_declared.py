@@ -378,24 +378,6 @@ def agent_tool(native: Native) -> Mapping[str, Declared]:
             ],
             _shows(native, "approval-two-deep", went_on),
         ),
-        "a-fatal-failure": Declared(
-            "a call whose tool broke has no answer in ADK, the stream answers it with the error: "
-            "google/adk/flows/llm_flows/tools/_caller.py:595",
-            [
-                Truth(
-                    {
-                        "run": ["start", "fails: alpha broke"],
-                        "main": [*_ASKS, "hears 1: 'RuntimeError: alpha broke'"],
-                        "alpha#1": _BROKE,
-                    }
-                )
-            ],
-            _shows(
-                native,
-                "a-fatal-failure",
-                lambda events, fault: fault is not None and not _heard(events, "alpha"),
-            ),
-        ),
         "failure-in-the-middle-of-a-sentence": Declared(
             "an AgentTool's agent does not stream, so half a sentence is never heard: google/adk/tools/agent_tool.py:343",
             [

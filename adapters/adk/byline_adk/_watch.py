@@ -58,7 +58,6 @@ class Watch:
         self.to_stamp: Final[set[Invocation]] = set()
         self._by_key: Final[dict[str, Invocation]] = {}
         self._spawns: Final[dict[ToolUse, Spawn]] = {}
-        self._broken: Final[dict[ToolUse, tuple[str, str | None]]] = {}
         self._asked: Final[dict[str, tuple[Invocation, Any]]] = {}
         self._pending: Final[dict[str, Any]] = {}
         self._error: tuple[str, str | None] | None = None
@@ -171,14 +170,16 @@ class Watch:
         self._returned(use, result)
 
     def fail_tool(self, ctx: Any, error: BaseException) -> None:
-        """Note that a call failed, and with it whom it spawned."""
+        """Note that a call failed, and with it whom it spawned.
+
+        Where its agent fails with it ADK gives the call no answer, and so has it none here.
+        """
         use = self.book.use(ctx.function_call_id, self._frame(ctx))
         spawn = self._spawns.pop(use, None) if use is not None else None
         if use is None or spawn is None or isinstance(error, asyncio.CancelledError):
             return
         spawn.taken = True
         failure = (str(error) or type(error).__name__, type(error).__name__)
-        self._broken[use] = failure
         one = use.spawned
         if one is not None and one.opened and one.failure is None:
             one.failure = failure
@@ -445,19 +446,11 @@ class Watch:
         ):
             one.failure = (_LOST, INTERRUPT_LOST)
         if one.failure is not None:
-            self._answer_broken(one)
             self._say(s.Failed(one.key or "", *one.failure))
         elif one.result is None:
             self._say(s.Closed(one.key or ""))
         else:
             self._say(s.Closed(one.key or "", one.result))
-
-    def _answer_broken(self, owner: Invocation) -> None:
-        """Answer the calls whose tools broke: their agent broke with them, and ADK answers for neither."""
-        for use, (message, kind) in list(self._broken.items()):
-            if use.owner is owner and not use.answered:
-                use.answered = True
-                self._say(s.Result(owner.key, use.id, f"{kind}: {message}"))
 
     def _waits(self, one: Invocation) -> bool:
         """Return whether `one`, or what runs inside, asked something that nobody answered."""
@@ -507,7 +500,6 @@ class Watch:
         for one in depth_first(self.book.live):
             if one.failure is not None and one.opened and not one.over:
                 self._close(one)
-        self._answer_broken(self.book.root)
 
     def _keeps(self, one: Invocation) -> bool:
         """Return whether ADK routes the user's next text to this chat agent, or to one that runs inside it."""
