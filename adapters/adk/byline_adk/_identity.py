@@ -421,7 +421,7 @@ class Book:
     def replay(self, events: Iterable[Any]) -> None:
         """Write down what the session holds."""
         for event in events:
-            owner = self._past_owner(event)
+            owner = self.past_owner(event)
             long_running = event.long_running_tool_ids or ()
             for call in event.get_function_calls():
                 if call.id and not (task_of(event) and self._asked_again(owner, call.id)):
@@ -436,8 +436,23 @@ class Book:
                 owner.over = True
                 if owner.call is not None:
                     owner.call.answered = False
-            if event.author != "user" and event.is_final_response() and event.content:
-                self._finals[event.invocation_id, event.author] += 1
+            self.count_final(event)
+        self._expected.clear()
+
+    def count_final(self, event: Any) -> None:
+        """Count a stored final text: the ordinals of later runs go on from there."""
+        if event.author != "user" and event.is_final_response() and event.content:
+            self._finals[event.invocation_id, event.author] += 1
+
+    def turn_over(self) -> None:
+        """Take all that this run has written for the past of the next one."""
+        for uses in self._uses.values():
+            for use in uses:
+                use.past = True
+        for one in self.live:
+            one.opened = one.left = one.done = one.speaking = False
+        self.live.clear()
+        self.resumed.clear()
         self._expected.clear()
 
     def _asked_again(self, owner: Invocation, id_: str) -> bool:
@@ -466,7 +481,8 @@ class Book:
         for one in self.hand_off(owner, use, event.actions.transfer_to_agent, event):
             one.over = True
 
-    def _past_owner(self, event: Any) -> Invocation:
+    def past_owner(self, event: Any) -> Invocation:
+        """Return whose a stored event is, from where it stands and what was stored before it."""
         author = event.author
         anchor = self.root
         use = self._lane_of(event.branch or "")
