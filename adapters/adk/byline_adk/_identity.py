@@ -530,8 +530,9 @@ def depth_first(invocations: Iterable[Invocation]) -> list[Invocation]:
 
 
 def is_placeholder(event: Any, response: Any) -> bool:
-    """Return whether a function response only stands for one: the call waits for its confirmation."""
-    if response.id in (event.actions.requested_tool_confirmations or ()):
+    """Return whether a function response only stands for one: the call waits for a confirmation or a credential."""
+    actions = event.actions
+    if response.id in actions.requested_tool_confirmations or response.id in actions.requested_auth_configs:
         return True
     return bool(event.custom_metadata) and only_asks(event, response.id)
 
