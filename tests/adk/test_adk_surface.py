@@ -199,7 +199,7 @@ async def test_the_contract_of_the_agent_that_ran():
             "mode": "single_turn",
             "context": "isolated",
             "interaction": "none",
-            "approvals": can("approval"),
+            **({"approvals": True} if can("approval") else {}),
             "returns": "automatic",
             "concurrency": "parallel",
         },

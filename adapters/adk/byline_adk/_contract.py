@@ -45,7 +45,8 @@ def contract(one: Invocation) -> Contract:
         if mode == "task" and not can("nested_task"):
             known = replace(known, leaf=True)
         if mode == "single_turn":
-            known = replace(known, approvals=can("approval"))
+            # Before 2.13 it does pause, but what it asked for does not come back to it: neither yes nor no is true.
+            known = replace(known, approvals=True if can("approval") else None)
         return replace(known, returns="onward", concurrency=None) if one.kind is Kind.NODE else known
     if one.kind is Kind.CALL:
         return Contract("adk", mode, returns="automatic") if hasattr(one.agent, "mode") else WORKFLOW_TOOL

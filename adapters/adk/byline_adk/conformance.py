@@ -329,7 +329,7 @@ class SingleTurnHost(Builder):
         "mode": "single_turn",
         "context": "isolated",
         "interaction": "none",
-        "approvals": can("approval"),
+        **({"approvals": True} if can("approval") else {}),
         "returns": "automatic",
         "concurrency": "parallel",
     }
@@ -462,7 +462,7 @@ class WorkflowHost(Builder):
         "mode": "single_turn",
         "context": "isolated",
         "interaction": "none",
-        "approvals": can("approval"),
+        **({"approvals": True} if can("approval") else {}),
         "returns": "onward",
     }
     forms: frozenset[Form] = frozenset({"graph"})
