@@ -14,6 +14,7 @@ import importlib.util
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import ValidationError
@@ -374,29 +375,33 @@ class Run:
             raise self.error
 
     def _how_to_show(self, event: SubagentStartedEvent) -> Visibility:
-        answer: Visibility | None = None
-        if self._plugins.implements("byline_visibility"):
-            metadata = (event.metadata or {}).get("byline", {})
-            answer = self._plugins.ask(
-                "byline_visibility",
-                invocation=Invocation(
-                    framework=str(metadata.get("framework", "")),
-                    name=event.name,
-                    id=event.subagent_run_id,
-                    parent_id=event.parent_subagent_run_id,
-                    description=event.description,
-                    metadata=metadata,
-                ),
+        return how_to_show(self._plugins, self._visibility, event)
+
+
+def how_to_show(plugins: Plugins, visibility: VisibilityRule, event: SubagentStartedEvent) -> Visibility:
+    """Return how a client gets to see an invocation: what a plugin says of it, else the rule."""
+    answer: Visibility | None = None
+    if plugins.implements("byline_visibility"):
+        metadata = (event.metadata or {}).get("byline", {})
+        answer = plugins.ask(
+            "byline_visibility",
+            invocation=Invocation(
+                framework=str(metadata.get("framework", "")),
+                name=event.name,
+                id=event.subagent_run_id,
+                parent_id=event.parent_subagent_run_id,
+                description=event.description,
+                metadata=metadata,
+            ),
+        )
+        if answer is not None and answer not in _VISIBILITIES:
+            _log.warning(
+                "byline_visibility answered %r, expected one of %s", answer, ", ".join(_VISIBILITIES)
             )
-            if answer is not None and answer not in _VISIBILITIES:
-                _log.warning(
-                    "byline_visibility answered %r, expected one of %s", answer, ", ".join(_VISIBILITIES)
-                )
-                answer = None
-        if answer is not None:
-            return answer
-        rule = self._visibility
-        return rule if isinstance(rule, str) else rule.get(event.name, "attributed")
+            answer = None
+    if answer is not None:
+        return answer
+    return visibility if isinstance(visibility, str) else visibility.get(event.name, "attributed")
 
 
 class Agent:
@@ -496,13 +501,23 @@ class Agent:
         """Return a thread after a reload: its messages with their owners, and the book of its runs.
 
         What was kept in `attribute(..., threads=...)`, as the client saw it; where there is nothing of the thread,
-        the parent agent's messages as the framework's own store has them, and no book.  `None` for a thread that
-        nobody knows.  Raises `StoreError` for a store that cannot be read.
+        what the framework's own store has of it.  ADK keeps its subagents' events in the session, and gives the book
+        with them; LangGraph keeps the parent agent's messages, without a book.  `None` for a thread that nobody knows.
+        Raises `StoreError` for a store that cannot be read.
         """
         if self._keeper is not None:
             kept = await asyncio.to_thread(self._keeper.read, thread_id)
             if kept is not None:
                 return kept
+        past = getattr(self._bound, "past", None)
+        if past is not None:
+            from ._retold import retold
+
+            runs, user = await past(thread_id)
+            how = partial(how_to_show, self.plugins, self._visibility)
+            if runs is None:
+                return None
+            return await asyncio.to_thread(retold, thread_id, runs, user, self.plugins, how)
         own = getattr(self._bound, "history", None)
         messages = None if own is None else await own(thread_id)
         return None if messages is None else History(thread_id, messages)

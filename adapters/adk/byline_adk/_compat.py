@@ -26,6 +26,7 @@ CAPABILITIES: Final = MappingProxyType(
         "node_path": (2, 10),  #     callbacks know the path of their node
         "abort": (2, 11),  #         run_async(abort_signal=...)
         "nested_task": (2, 12),  #   a task agent delegates on
+        "remote_resume": (2, 12),  # an answer reaches the remote agent that asked, and not the root
         "approval": (2, 13),  #      a confirmation inside a single_turn agent resumes through its caller
     }
 )

@@ -30,6 +30,7 @@ from byline.events import PROTOCOL_VERSION, BaseEvent, RunAgentInput, SubagentSt
 from byline.grants import GrantError, Permit
 from byline.serve._runs import Limits, LiveRun, RefusedError, Runs
 from byline.team import LinksForbiddenError, LinksRefusedError
+from byline.user import as_user
 
 if TYPE_CHECKING:
     from byline.serve._shared import FollowedRun, Sharing
@@ -144,8 +145,9 @@ class Service:
 
     async def _history(self, thread: str, user: str | None) -> Response:
         """Give a thread's messages with their owners, and its invocation tree, as far as they are kept."""
-        known = await self._agent.history(thread)
-        # The framework's own store does not say whose a thread is; where users are told apart it stays closed.
+        with as_user(user):  # a session of ADK's is looked for among this user's
+            known = await self._agent.history(thread)
+        # A checkpoint does not say whose a thread is; where users are told apart it stays closed.
         mine = known is not None and (known.user == user if known.ledger is not None else self._user is None)
         if known is None or not mine:
             raise RefusedError(404, "no_such_thread", f"nothing is known of thread {thread!r}")
