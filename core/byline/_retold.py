@@ -1,12 +1,11 @@
 """A thread that was not kept, from what the framework itself has stored of it: its runs, told again."""
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from pydantic import TypeAdapter
 
-from .agent import RunEnd, Sink
+from .agent import RunEnd, Sink, Unread
 from .attributor import Attributor
 from .events import BaseEvent, Message, RunAgentInput, RunStartedEvent, SubagentStartedEvent
 from .history import History
@@ -35,19 +34,6 @@ class PastRun(Protocol):
         """Report what happened, and return how it ended."""
 
 
-class _Nobody:
-    """Reads along nowhere: what is told is kept."""
-
-    def __init__(self) -> None:
-        self.lock: Final = threading.RLock()
-
-    def put(self, items: Iterable[BaseEvent]) -> None:
-        """Take nothing."""
-
-    async def drained(self) -> None:
-        """Wait for nobody."""
-
-
 def retold(
     thread_id: str,
     runs: Iterable[PastRun],
@@ -63,7 +49,7 @@ def retold(
     for run in runs:
         shown: list[BaseEvent] = []
         attributor = Attributor(thread_id, run.run_id, history=run.history, clock=run.clock)
-        sink = Sink(attributor, _Nobody(), Lens(how), (), plugins, shown.append)
+        sink = Sink(attributor, Unread(), Lens(how), (), plugins, shown.append)
         sink.start()
         sink.report(run.tell(sink))
         for event in shown:

@@ -12,6 +12,7 @@ An adapter brings three small things: an `Adapter` that recognises a target with
 import asyncio
 import importlib.util
 import logging
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -30,8 +31,6 @@ from .user import current_user
 from .visibility import Lens
 
 if TYPE_CHECKING:
-    import threading
-
     from .grants import Decider, Guard, Inventory, Permit
     from .ledger import Ledger
 
@@ -45,6 +44,7 @@ __all__ = [
     "RunEnd",
     "Session",
     "Sink",
+    "Unread",
     "VisibilityRule",
     "adapter_of",
     "attribute",
@@ -136,6 +136,23 @@ class Outlet(Protocol):
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was put."""
+
+
+class Unread:
+    """An outlet that nobody reads: what is reported is kept some other way."""
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.RLock()
+
+    def put(self, items: Iterable[BaseEvent]) -> None:
+        """Take nothing."""
+
+    def later(self, fill: Callable[[], object], /) -> bool:  # noqa: ARG002
+        """Nothing need wait: nobody is woken."""
+        return False
+
+    async def drained(self) -> None:
+        """Wait for nobody."""
 
 
 class Sink:

@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeVar, cast
 
 from . import signals as s
 from ._tape import Redact, Tape, outlet
-from .agent import RunEnd, Sink, milliseconds
+from .agent import RunEnd, Sink, Unread, milliseconds
 from .attributor import Attributor
 from .errors import InputError, NoAdapterError
 from .events import BaseEvent, EventType, Message
@@ -30,23 +30,6 @@ __all__ = ["Observation", "ObservedRun", "Recording", "record"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _log = logging.getLogger("byline")
-
-
-class _Outlet:
-    """What a `Sink` delivers to when nobody reads along: the run's place on the tape."""
-
-    def __init__(self) -> None:
-        self.lock: Final = threading.RLock()
-
-    def put(self, items: Iterable[BaseEvent]) -> None:
-        """Nothing comes here: a run that is observed delivers by itself."""
-
-    def later(self, _fill: Callable[[], object], /) -> bool:
-        """Nor does anything wait here: an observed run knows better when."""
-        return False
-
-    async def drained(self) -> None:
-        """Nobody waits for a recording."""
 
 
 _AS_IT_IS: Final = Lens(lambda _event: "attributed")
@@ -102,7 +85,7 @@ class ObservedRun(Sink):
         self._clock: Final = clock or _no_time
         self._at = self._clock()
         super().__init__(
-            attributor(None if clock is None else self._time), _Outlet(), _AS_IT_IS, (), observation.plugins
+            attributor(None if clock is None else self._time), Unread(), _AS_IT_IS, (), observation.plugins
         )
         self.observation: Final = observation
         self.silent = True
