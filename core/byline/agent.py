@@ -33,6 +33,7 @@ from .visibility import Lens
 if TYPE_CHECKING:
     from .grants import Decider, Guard, Inventory, Permit
     from .ledger import Ledger
+    from .team import Links
 
 __all__ = [
     "Adapter",
@@ -279,8 +280,10 @@ class Run:
         observers: Iterable[Observer],
         clock: Callable[[], int] | None,
         keep: Keeping | None = None,
+        links: "Links | None" = None,
     ) -> None:
         self.error: BaseException | None = None
+        self._links: Final = links
         self._keep: Final = keep
         self._session: Final = session
         self._plugins: Final = plugins
@@ -333,6 +336,8 @@ class Run:
             raise RuntimeError("a run is read once: its events have been read already")
         self._used = True
         session = self._session
+        if self._links is not None:
+            await asyncio.to_thread(self._links.check)
         await session.prepare()
         attributor = Attributor(
             session.thread_id,
@@ -435,8 +440,10 @@ class Agent:
         observers: Iterable[Observer],
         clock: Callable[[], int] | None,
         keeper: Keeper | None = None,
+        links: "Links | None" = None,
     ) -> None:
         self._keeper: Final = keeper
+        self._links: Final = links
         self.target: Final = target
         self.adapter: Final = adapter
         self.plugins: Final = plugins
@@ -507,6 +514,7 @@ class Agent:
             observers=(*self._observers, *observers),
             clock=self._clock,
             keeper=keeper,
+            links=self._links,
         )
 
     @property
@@ -546,7 +554,7 @@ class Agent:
         if self._keeper is not None:
             user = permit.user if permit is not None else current_user()
             keep = self._keeper.keep(session.thread_id, session.run_id, run_input, user)
-        return Run(session, self.plugins, self._visibility, self._observers, self._clock, keep)
+        return Run(session, self.plugins, self._visibility, self._observers, self._clock, keep, self._links)
 
 
 _VISIBILITIES: Final = ("attributed", "inline", "hidden")
@@ -560,6 +568,7 @@ def attribute(
     observers: Iterable[Observer] = (),
     clock: Callable[[], int] | None = milliseconds,
     threads: Threads | None = None,
+    links: "Links | None" = None,
     **options: Any,
 ) -> Agent:
     """Put an existing app under attribution, without changing it.
@@ -568,7 +577,8 @@ def attribute(
     implementations for this agent alone; `visibility` says what a client gets to see of the subagents;
     `observers` are called with every event; `clock` gives the events' `timestamp` (`None`: none);
     `threads` is where the streams of its threads are kept for `history`: `MemoryThreads()`, or
-    `open_store(url).threads`.  Further options are the adapter's.
+    `open_store(url).threads`; `links` are saved links that are checked again when a run starts.  Further options are the
+    adapter's.
 
     Raises `NoAdapterError` when no adapter takes the target, `HookError` for a plugin that cannot be used,
     `UnsupportedVersionError` for a framework the adapter does not know.
@@ -581,7 +591,15 @@ def attribute(
     bound = adapter.bind(target, known, **options)
     keeper = None if threads is None else Keeper(threads)
     return Agent(
-        target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock, keeper=keeper
+        target,
+        adapter,
+        bound,
+        known,
+        visibility=visibility,
+        observers=observers,
+        clock=clock,
+        keeper=keeper,
+        links=links,
     )
 
 
