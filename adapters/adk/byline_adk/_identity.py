@@ -75,6 +75,8 @@ class Invocation:
     branch: str | None = None
     path: str = ""
     opened: bool = False
+    transparent: bool = False
+    """A plugin says that it is no subagent: what it does is its parent's, whose key it has."""
     over: bool = False
     left: bool = False
     """`after_agent` was called, for a reason that is not a cancellation."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from byline import signals as s
 from byline.agent import Sink
 from byline.attributor import INTERRUPT_LOST
+from byline.hooks import Candidate
 from byline.hooks import Invocation as Described
 from google.genai import types
 
@@ -56,7 +57,7 @@ class Watch:
         self._speakers: Final[dict[int | str, tuple[Invocation, Any]]] = {}
         self._marks: Final[dict[Invocation, int | str]] = {}
         self.to_stamp: Final[set[Invocation]] = set()
-        self._by_key: Final[dict[str, Invocation]] = {}
+        self._by_mark: Final[dict[str, Invocation]] = {}
         self._spawns: Final[dict[ToolUse, Spawn]] = {}
         self._asked: Final[dict[str, tuple[Invocation, Any]]] = {}
         self._pending: Final[dict[str, Any]] = {}
@@ -124,15 +125,16 @@ class Watch:
         one = self._frame(ctx) or HERE.get()
         if one in self.to_stamp:
             self.to_stamp.remove(one)
-            self._by_key[one.key or ""] = one
-            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: one.key or ""}
+            mark = str(id(one))
+            self._by_mark[mark] = one
+            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: mark}
 
     def unstamp(self, event: Any) -> None:
         """Take the stamp off again before the event is stored; the rest of the answer has the event's id."""
         metadata = event.custom_metadata
         if metadata and STAMP in metadata:
             rest = {key: value for key, value in metadata.items() if key != STAMP}
-            self._speaks(self._by_key[metadata[STAMP]], event.id)
+            self._speaks(self._by_mark[metadata[STAMP]], event.id)
             event.custom_metadata = rest or None
 
     def _speaks(self, one: Invocation, mark: int | str, held: Any = None) -> None:
@@ -402,6 +404,9 @@ class Watch:
         if one not in self.book.live:
             self.book.live.append(one)
         agent, use = one.agent, one.call
+        if self._is_transparent(one):
+            one.transparent, one.key = True, one.parent.key if one.parent is not None else None
+            return
         self._say(
             self._with_contract(
                 s.Opened(
@@ -415,6 +420,22 @@ class Watch:
                 )
             )
         )
+
+    def _is_transparent(self, one: Invocation) -> bool:
+        """Ask the plugins whether an invocation is a subagent's: once, before it is announced."""
+        if not self.sink.plugins.implements("byline_is_subagent"):
+            return False
+        around = next((each for each in one.up() if each is not one and not each.transparent), self.book.root)
+        candidate = Candidate(
+            framework="adk",
+            name=one.name,
+            native_name=one.name,
+            node=one.name if one.kind is Kind.NODE else None,
+            tool=None if one.call is None else one.call.name,
+            parent=None if around.kind is Kind.ROOT else around.name,
+        )
+        answer = self.sink.plugins.ask("byline_is_subagent", candidate=candidate)
+        return answer is not None and not answer
 
     def _call_ref(self, use: ToolUse) -> s.CallRef | str:
         if use.past and (use.answered or not use.owner.opened):
@@ -441,6 +462,8 @@ class Watch:
 
     def _close(self, one: Invocation) -> None:
         one.over = True
+        if one.transparent:
+            return
         if one.failure is None and any(
             owner is one and not self._is_answered(id_) for id_, (owner, _) in self._asked.items()
         ):
@@ -483,7 +506,8 @@ class Watch:
             waits = one.asks_back or one in self._outside
             if waits or (one.kind is Kind.CHAT and self._keeps(one)):
                 kept.update(one.up())
-                self._say(s.Suspended(one.key or ""))
+                if one.key is not None:
+                    self._say(s.Suspended(one.key))
             elif not asked and one not in kept and (one.done or one.kind is not Kind.CALL):
                 self._close(one)
         return s.RunFinished(result=self.result, asked=asked)
