@@ -95,6 +95,7 @@ class Watch:
         if one.kind in (Kind.NODE, Kind.PART) and not one.asks_back and not self._waits(one):
             one.done = True
             self._settle(one)
+            self._end_workflows(one)
 
     def fail_agent(self, ctx: Any, error: BaseException) -> None:
         """Remember why an agent failed; its last words may still be on their way."""
@@ -246,6 +247,7 @@ class Watch:
         responses = event.get_function_responses()
         if event.author == "user" and not responses:
             return  # what the user said, or was made to say
+        self._in_workflows(event)
         owner = speaker or (self._answered(event, responses) if responses else None) or self.book.owner(event)
         if not owner.opened:
             self._open(owner, event)
@@ -269,6 +271,27 @@ class Watch:
             self._output(owner, event)
         if owner is not self.book.root and owner.kind is not Kind.ROOT:
             self._settle(owner)
+        self._end_workflows(owner)
+
+    def _in_workflows(self, event: Any) -> None:
+        """Note in which workflows of a workflow an event was made, and which of them gave their output with it."""
+        path, course = event.node_info.path, event.invocation_id
+        if not self.book.nests or self.is_inside(course):
+            return
+        for one in self.book.workflow_of(path, course, self.book.root).up():
+            if one.kind is Kind.NODE and one not in self.book.live:
+                self.book.live.append(one)
+            if one.kind is Kind.NODE and one.path in (event.node_info.output_for or ()):
+                one.gave = True
+
+    def _end_workflows(self, owner: Invocation) -> None:
+        """Close the workflows around `owner` that gave their output, once all is over in them."""
+        for one in owner.up() if self.book.nests else ():
+            inside = (each for each in self.book.live if each is not one and one in each.up())
+            if one.gave and not one.over and all(each.over for each in inside):
+                self._open(one)
+                one.done = True
+                self._settle(one)
 
     def _heard(self, owner: Invocation, event: Any, heard: Heard, *, stored: bool) -> Any:
         """Take a remote agent's event, of which only `heard` is new; returns what is left of it."""
@@ -398,6 +421,8 @@ class Watch:
             self._open(one.parent)
         if one.id is None:
             self.book.place(one, event)
+            if one.parent is not None:  # its place may tell more of what encloses it
+                self._open(one.parent)
         if event is not None and event.custom_metadata and one.peer is None:
             one.peer = task_of(event)
         one.opened = True
