@@ -706,3 +706,47 @@ def test_a_call_listed_twice_as_pending_is_wrong_once():
     outcome = {"type": "success", "pendingToolCallIds": ["z", "z"]}
     found = told(STARTED, {**FINISHED, "outcome": outcome})
     assert [one[:3] for one in found] == [("pending-calls-wrong", 1, "/outcome/pendingToolCallIds/0")]
+
+
+def test_a_message_is_reopened_in_the_role_that_it_had():
+    assert in_a_run(text("m", role="user"), ends("m"), text("m"), ends("m")) == [
+        (
+            "text-reopened-differently",
+            3,
+            "/role",
+            1,
+            "role is 'assistant', but event 1 opened text message 'm' with 'user'",
+        )
+    ]
+
+
+def test_whoever_reopens_a_message_of_an_earlier_run_has_it_in_this_one():
+    events = [text("m", "a"), ends("m"), FINISHED, SECOND, text("m"), ends("m"), text("m", "a"), ends("m")]
+    assert [one[:2] for one in told(STARTED, *events, SECOND_FINISHED)] == [("text-owner", 7)]
+
+
+def test_steps_that_are_over_do_not_count_against_the_limit():
+    over = [event for name in "abc" for event in (step(name), step_ends(name))]
+    two = [step("x"), step("y"), step_ends("x"), step_ends("y")]
+    assert in_a_run(*over, *two, max_open=2) == []
+    assert [one[:2] for one in in_a_run(*over, step("x"), step("y"), step("z"), max_open=2)] == [
+        ("beyond-limits", 9)
+    ]
+
+
+def test_how_many_faults_of_an_event_are_not_told():
+    def last(count):
+        return in_a_run({**step("s"), **{f"x{n}": 1 for n in range(count)}}, step_ends("s"))[-1][4]
+
+    assert last(9) == "the schema has no x8 here"
+    assert last(10) == "the schema has no x9 here"
+    assert last(11) == "the schema has no x9 here; and 1 more in this event"
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [{**step("s"), "timestamp": "x"}, {"type": "STATE_DELTA", "delta": 5}],
+    ids=["step", "state"],
+)
+def test_a_refused_event_that_is_about_one_thing_leaves_the_others_known(refused):
+    assert places(refused, ends("n")) == [("wrong-value", 1, None), ("text-not-open", 2, None)]
