@@ -119,7 +119,7 @@ def run(target: str, functions: list[str], *, again: bool) -> bool:
     log = work / "mutmut.log"
     with log.open("w") as out:
         mutmut = subprocess.run(
-            [Path(sys.executable).with_name("mutmut"), "run", *functions],
+            [sys.executable, HERE / "decorated.py", "run", *functions],
             env={**os.environ, "PYTHONPATH": str(work / "mutants"), "PYTHONHASHSEED": "0"},
             stdout=None if sys.stdout.isatty() else out,  # it draws how far it has come
             stderr=subprocess.STDOUT,

@@ -140,8 +140,8 @@ class TaskHandler(Handler):
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
         super().on_chain_error(error, run_id=run_id, **kwargs)
-        if run is not None and run.is_graph and run.inside is not None:
-            self._forget(run.inside)
+        if run is not None and run.opened is not None:
+            self._forget(run.opened)
 
     def _give_away(self, run: Run) -> None:
         """Show that a run is no graph: if `task` started it, it is a subagent all the same, and begins here."""
@@ -162,7 +162,7 @@ class TaskHandler(Handler):
         return opened._replace(name=name, description=description, metadata=known)
 
     def _close(self, scope: Scope, outputs: Any) -> None:
-        task = None if scope.owner is None or scope.transparent else self._at_work.get(scope.owner)
+        task = None if scope.invocation is None else self._at_work.get(scope.invocation)
         self._forget(scope)
         if task is None:
             super()._close(scope, outputs)
@@ -174,8 +174,8 @@ class TaskHandler(Handler):
 
     def _forget(self, scope: Scope) -> None:
         """Let go of the prompts of what is over."""
-        if not scope.transparent and scope.owner is not None:
-            self._prompts.pop(scope.owner, None)
+        if scope.invocation is not None:
+            self._prompts.pop(scope.invocation, None)
 
     # ---------------------------------------------------------------- tools
 

@@ -20,7 +20,7 @@ order of what happened is lost.
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from byline import signals as s
@@ -46,6 +46,9 @@ __all__ = ["Handler", "guarded"]
 
 _MUTED: Final = "nostream"
 
+_ELSEWHERE: Final = s.CallRef("", "")
+"""A hand-off whose call there is no naming: it was an invocation's of an earlier run."""
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,7 +64,7 @@ def guarded(callback: F) -> F:
         except Exception as fault:
             self.sink.fault(callback.__name__, fault)
 
-    return cast("F", call)
+    return call  # type: ignore[return-value]  # the same signature
 
 
 class Handler(BaseCallbackHandler):
@@ -101,8 +104,7 @@ class Handler(BaseCallbackHandler):
         self._waiting: Final[
             dict[str, list[str]]
         ] = {}  # owners that ended with a question of their own, by their id
-        self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
-        self._ids: Final[dict[str | None, str]] = {}  # of invocations, by their owners
+        self._spawned: Final[dict[str, str]] = {}  # the owner that a call of the parent's made
 
     def owner_of(self, run_id: UUID) -> str | None:
         """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
@@ -140,11 +142,11 @@ class Handler(BaseCallbackHandler):
 
     def invocation_of(self, call: str) -> str | None:
         """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
-        return self._spawned.get(call)
+        return self.sink.attributor.subagent_run_id(self._spawned.get(call))
 
     def speaker_of(self, message: str) -> str | None:
         """Return the `subagentRunId` of who said a message in this run, if a subagent did."""
-        return self._ids.get(self.speech.speaker(message))
+        return self.sink.attributor.subagent_run_id(self.speech.speaker(message))
 
     @guarded
     def stood_in(self, answer: ToolMessage) -> None:
@@ -193,8 +195,8 @@ class Handler(BaseCallbackHandler):
             self._left_node(run, outputs)
             if self.remotes.owner(run.ns) is not None:
                 self.remotes.left(run.ns, s.Closed(str(run.id), result_of(outputs)))
-        if run.is_graph and run.inside is not None and run.inside.outer is not None:
-            self._close(run.inside, outputs)
+        if run.opened is not None:
+            self._close(run.opened, outputs)
 
     @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -209,9 +211,8 @@ class Handler(BaseCallbackHandler):
         if run.node is not None:
             self._left_node(run, None)
             self.remotes.left(run.ns, ending_of(str(run.id), error))
-        if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
-            return
-        ending = ending_of(cast("str", scope.owner), error)
+        owner = None if run.opened is None else run.opened.invocation
+        ending = None if owner is None else ending_of(owner, error)
         if ending is not None:
             self.sink.report(ending)
 
@@ -257,9 +258,8 @@ class Handler(BaseCallbackHandler):
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
-        self._ids[owner] = opened.id or owner
         if spawned is not None and spawned.owner is None:
-            self._spawned[spawned.call] = opened.id or owner
+            self._spawned[spawned.call] = owner
         graph.inputs = None
 
     # What an adapter that knows more than LangGraph does may say in between, within the guard of a callback.
@@ -326,7 +326,7 @@ class Handler(BaseCallbackHandler):
         )
         if next(made, None) in self._transparent:
             return s.CallRef(outer.owner, answer.tool_call_id)
-        return s.CallRef("", "")
+        return _ELSEWHERE
 
     def _describe(
         self, graph: Run, outer: Scope, tool: Run | None, handed: s.CallRef | None
@@ -357,9 +357,9 @@ class Handler(BaseCallbackHandler):
         return opened._replace(metadata={**(opened.metadata or {}), **known})
 
     def _close(self, scope: Scope, outputs: Any) -> None:
-        if scope.transparent:
+        owner = scope.invocation
+        if owner is None:
             return
-        owner = cast("str", scope.owner)
         if scope.asked:
             # A graph with a thread of its own keeps its question to itself and returns what it has.  It waits on its
             # thread, and only its caller can answer; whether it did, the end of the run will tell.
@@ -422,7 +422,7 @@ class Handler(BaseCallbackHandler):
         if run is None or run.call is None:
             return
         owner = owner_of(run)
-        self._handed_over(run, output)
+        self._handed_over(run, s.CallRef(owner, run.call), output)
         for message in (*messages_in(output), *sent_along(output)):
             if isinstance(message, ToolMessage) and message.tool_call_id == run.call:
                 self.speech.answer(owner, run.call, message)
@@ -446,17 +446,16 @@ class Handler(BaseCallbackHandler):
             run.parent.tools.remove(run)
         return run
 
-    def _handed_over(self, run: Run, output: Any) -> None:
+    def _handed_over(self, run: Run, call: s.CallRef, output: Any) -> None:
         """Remember which call handed control to which node of the enclosing graph."""
-        scope = run.inside
+        outer = None if run.inside is None else run.inside.outer
+        if outer is None:
+            return
         for command in output if isinstance(output, list) else (output,):
-            if not isinstance(command, Command) or command.graph != Command.PARENT or scope is None:
-                continue
-            goto = command.goto if isinstance(command.goto, list | tuple) else (command.goto,)
-            for target in goto:
-                node = target.node if isinstance(target, Send) else str(target)
-                if scope.outer is not None and run.call is not None:
-                    scope.outer.hand_over(node, s.CallRef(scope.owner, run.call))
+            if isinstance(command, Command) and command.graph == Command.PARENT:
+                goto = command.goto if isinstance(command.goto, list | tuple) else (command.goto,)
+                for target in goto:
+                    outer.hand_over(target.node if isinstance(target, Send) else str(target), call)
 
     # --------------------------------------------------------------- models
 
@@ -528,8 +527,7 @@ class Handler(BaseCallbackHandler):
 
     @guarded
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        run = self._runs.get(run_id)
-        owner = None if run is None else owner_of(run)
+        owner = self.owner_of(run_id)
         for signal in spelled_out(owner, name, data):
             self.sink.report(signal)
             self.state_was_set = self.state_was_set or isinstance(signal, s.StateIs)

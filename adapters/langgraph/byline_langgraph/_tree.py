@@ -52,6 +52,11 @@ class Scope:
         self._handoffs: dict[str, s.CallRef] = {}  # by the node that control was handed to
         self._handed: dict[str, s.CallRef] = {}  # by the task that took it, for its retries
 
+    @property
+    def invocation(self) -> str | None:
+        """The owner that begins and ends with this graph, if it is an invocation's own."""
+        return None if self.transparent else self.owner
+
     def hand_over(self, node: str, call: s.CallRef) -> None:
         """Note that `call` handed control to `node` of this graph."""
         self._handoffs[node] = call
@@ -105,6 +110,11 @@ class Run:
         self.inputs: Any = inputs
         self.tools: list[Run] = []  # the open tool runs of a node
         self.worked = False  # whether a model or a graph ran inside
+
+    @property
+    def opened(self) -> Scope | None:
+        """What runs inside it, if it is a graph."""
+        return self.inside if self.is_graph else None
 
 
 def up(run: Run | None) -> Iterator[Run]:
