@@ -2,14 +2,17 @@
 
 import asyncio
 import threading
+from typing import Any
 
 from byline_langgraph.scripted import Say
 from kit import Play, Relay, agent, ask, call, human, model, said
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import Command
 
 
 def boss(*calls, tools, name="boss", **options):
@@ -382,5 +385,99 @@ def test_a_plain_tool_of_a_subagent():
         "alpha#1 returns 'alpha knows'",
         "main hears call_A: 'alpha knows'",
         "main says m4: 'boss done'",
+        "end",
+    ]
+
+
+def by_hand(tool, *then):
+    """A graph that asks a model and makes its only call itself."""
+    llm = model(Say("main asks", calls=[call("call_A", tool.name, "q")]))
+
+    async def think(state: MessagesState) -> dict:
+        return {"messages": [await llm.ainvoke(state["messages"])]}
+
+    async def act(state: MessagesState) -> Any:
+        return await tool.ainvoke({**state["messages"][-1].tool_calls[0], "type": "tool_call"})
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("think", think)
+    builder.add_node("act", act)
+    builder.add_edge(START, "think")
+    builder.add_edge("think", "act")
+    return builder
+
+
+def test_a_command_without_a_message_answers_its_call_with_nothing():
+    @tool
+    def note(q: str) -> Command:
+        """Note."""
+        return Command(update={})
+
+    assert Play(by_hand(note).compile()).run().lines == [
+        "start",
+        "main says m1: 'main asks'",
+        'main calls call_A in m1: note {"q": "q"}',
+        "main hears call_A: ''",
+        "end",
+    ]
+
+
+def test_a_handoff_without_a_message_leaves_its_call_open():
+    @tool
+    def leave(q: str) -> Command:
+        """Leave."""
+        return Command(goto="beta", graph=Command.PARENT)
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("alpha", by_hand(leave).compile(name="alpha"))
+    builder.add_node("beta", agent("beta", "beta answers"))
+    builder.add_edge(START, "alpha")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'main asks'",
+        'alpha#1 calls call_A in m1: leave {"q": "q"}',
+        "alpha#1 returns None",
+        "beta#1 opens as handoff for main, call call_A in m1",
+        "beta#1 says m2: 'beta answers'",
+        "beta#1 returns 'beta answers'",
+        "end pending call_A",
+    ]
+
+
+def test_a_list_with_a_handoff_without_a_message_leaves_its_call_open():
+    @tool
+    def leave(q: str) -> list:
+        """Leave."""
+        return [Command(goto="beta", graph=Command.PARENT)]
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("alpha", by_hand(leave).compile(name="alpha"))
+    builder.add_node("beta", agent("beta", "beta answers"))
+    builder.add_edge(START, "alpha")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'main asks'",
+        'alpha#1 calls call_A in m1: leave {"q": "q"}',
+        "alpha#1 returns None",
+        "beta#1 opens as handoff for main, call call_A in m1",
+        "beta#1 says m2: 'beta answers'",
+        "beta#1 returns 'beta answers'",
+        "end pending call_A",
+    ]
+
+
+def test_an_answer_under_another_id_is_what_the_tool_returned():
+    @tool
+    def look(q: str) -> ToolMessage:
+        """Look."""
+        return ToolMessage("seen", tool_call_id="another")
+
+    assert Play(by_hand(look).compile()).run().lines == [
+        "start",
+        "main says m1: 'main asks'",
+        'main calls call_A in m1: look {"q": "q"}',
+        "main hears call_A: 'seen'",
         "end",
     ]

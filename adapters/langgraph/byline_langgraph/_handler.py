@@ -99,7 +99,7 @@ class Handler(BaseCallbackHandler):
         self._transparent: Final = transparent
         self.state_was_set = False
         """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
-        self._runs: Final[dict[UUID, Run]] = {}
+        self._runs: Final[dict[UUID | None, Run]] = {}  # none is under None, which is nobody's parent
         self._models: Final[dict[UUID, Model]] = {}
         self._waiting: Final[
             dict[str, list[str]]
@@ -137,7 +137,7 @@ class Handler(BaseCallbackHandler):
 
     def is_the_parents(self, run_id: UUID | None) -> bool:
         """Return whether what runs under `run_id` is done by the parent agent."""
-        run = None if run_id is None else self._runs.get(run_id)
+        run = self._runs.get(run_id)
         return run is None or owner_of(run) is None
 
     def invocation_of(self, call: str) -> str | None:
@@ -167,7 +167,7 @@ class Handler(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        parent = self._runs.get(parent_run_id)
         metadata = metadata or {}
         a_step = is_step(tags)
         if parent is not None and not a_step:
@@ -407,7 +407,7 @@ class Handler(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        parent = self._runs.get(parent_run_id)
         if parent is not None:
             self._runs_no_step(parent)
         name = kwargs.get("name") or (serialized or {}).get("name") or ""
@@ -422,17 +422,17 @@ class Handler(BaseCallbackHandler):
         if run is None or run.call is None:
             return
         owner = owner_of(run)
-        self._handed_over(run, s.CallRef(owner, run.call), output)
-        for message in (*messages_in(output), *sent_along(output)):
+        commands = [
+            one for one in (output if isinstance(output, list) else (output,)) if isinstance(one, Command)
+        ]
+        self._handed_over(run, s.CallRef(owner, run.call), commands)
+        for message in (*messages_in(output), *sent_along(commands)):
             if isinstance(message, ToolMessage) and message.tool_call_id == run.call:
                 self.speech.answer(owner, run.call, message)
                 return
-        if not isinstance(output, Command):
-            self.speech.answer(owner, run.call, output)
-        elif not isinstance(output.graph, str):
-            self.speech.answer(
-                owner, run.call, ""
-            )  # a command without a message answers the call with nothing
+        # Commands without a message answer a call with nothing, and one that goes to another graph not at all.
+        if not any(isinstance(command.graph, str) for command in commands):
+            self.speech.answer(owner, run.call, "" if commands else output)
 
     @guarded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -446,13 +446,13 @@ class Handler(BaseCallbackHandler):
             run.parent.tools.remove(run)
         return run
 
-    def _handed_over(self, run: Run, call: s.CallRef, output: Any) -> None:
+    def _handed_over(self, run: Run, call: s.CallRef, commands: Sequence[Command[Any]]) -> None:
         """Remember which call handed control to which node of the enclosing graph."""
         outer = None if run.inside is None else run.inside.outer
         if outer is None:
             return
-        for command in output if isinstance(output, list) else (output,):
-            if isinstance(command, Command) and command.graph == Command.PARENT:
+        for command in commands:
+            if command.graph == Command.PARENT:
                 goto = command.goto if isinstance(command.goto, list | tuple) else (command.goto,)
                 for target in goto:
                     outer.hand_over(target.node if isinstance(target, Send) else str(target), call)
@@ -471,7 +471,7 @@ class Handler(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        parent = self._runs.get(parent_run_id)
         if parent is not None:
             self._runs_no_step(parent)
         metadata = metadata or {}
