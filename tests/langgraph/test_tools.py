@@ -389,7 +389,7 @@ def test_a_plain_tool_of_a_subagent():
     ]
 
 
-def by_hand(tool, *then):
+def by_hand(tool, **config):
     """A graph that asks a model and makes its only call itself."""
     llm = model(Say("main asks", calls=[call("call_A", tool.name, "q")]))
 
@@ -397,7 +397,8 @@ def by_hand(tool, *then):
         return {"messages": [await llm.ainvoke(state["messages"])]}
 
     async def act(state: MessagesState) -> Any:
-        return await tool.ainvoke({**state["messages"][-1].tool_calls[0], "type": "tool_call"})
+        made = await tool.ainvoke({**state["messages"][-1].tool_calls[0], "type": "tool_call"}, config)
+        return {"messages": [made]} if isinstance(made, ToolMessage) else made
 
     builder = StateGraph(MessagesState)
     builder.add_node("think", think)
@@ -479,5 +480,19 @@ def test_an_answer_under_another_id_is_what_the_tool_returned():
         "main says m1: 'main asks'",
         'main calls call_A in m1: look {"q": "q"}',
         "main hears call_A: 'seen'",
+        "end",
+    ]
+
+
+def test_an_unnamed_agent_has_the_name_of_the_tool_and_not_that_of_its_run():
+    consult = ask(agent(None, "somebody answers"), "ask_somebody")
+    assert Play(by_hand(consult, run_name="a pretty name").compile()).run().lines == [
+        "start",
+        "main says m1: 'main asks'",
+        'main calls call_A in m1: ask_somebody {"q": "q"}',
+        "ask_somebody#1 opens as tool for main, call call_A in m1",
+        "ask_somebody#1 says m2: 'somebody answers'",
+        "ask_somebody#1 returns 'somebody answers'",
+        "main hears call_A: 'somebody answers'",
         "end",
     ]

@@ -181,7 +181,7 @@ class Handler(BaseCallbackHandler):
             run.node = str(metadata.get("langgraph_node") or run.name)
             if not run.node.startswith("__"):
                 self.sink.report(s.StepStarted(owner_of(run), run.node))
-            if self.remotes.nodes:
+            if self.remotes.nodes:  # it would find out itself
                 self.remotes.entered(run.ns, owner_of(run), str(run.id))
         self._runs[run_id] = run
 
@@ -399,7 +399,7 @@ class Handler(BaseCallbackHandler):
     @guarded
     def on_tool_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, Any],
         input_str: str,
         *,
         run_id: UUID,
@@ -410,7 +410,8 @@ class Handler(BaseCallbackHandler):
         parent = self._runs.get(parent_run_id)
         if parent is not None:
             self._runs_no_step(parent)
-        name = kwargs.get("name") or (serialized or {}).get("name") or ""
+        # Not the `name` of the callback: that is the run's, which a config may give.
+        name = serialized["name"]
         run = self._runs[run_id] = Run(run_id, parent, name, metadata or {}, kwargs.get("inputs"))
         run.call = kwargs.get("tool_call_id")
         if parent is not None and parent.node is not None:
