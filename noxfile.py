@@ -13,7 +13,7 @@ nox.options.error_on_missing_interpreters = False
 
 PARTS = Path(".nox", "matrix")
 PYPROJECT = nox.project.load_toml("pyproject.toml")
-TESTS = ("test", "langgraph-test", "permit-test", "serve-test")
+TESTS = ("test", "langgraph-test", "adk-test", "permit-test", "serve-test")
 
 OLDEST = {
     "langgraph": [
@@ -67,7 +67,8 @@ def tests(session: nox.Session) -> None:
 @nox.parametrize("adapter", list(OLDEST))
 def oldest(session: nox.Session, adapter: str) -> None:
     """An adapter's tests on the oldest releases that it supports."""
-    session.install("-e", f".[{adapter}]", *OLDEST[adapter], *groups("test"))
+    more = ["adk-test"] if adapter == "adk" else []
+    session.install("-e", f".[{adapter}]", *OLDEST[adapter], *groups("test", *more))
     session.run("pytest", f"tests/{adapter}", *session.posargs)
 
 

@@ -95,7 +95,9 @@ class Tape:
         """Take events of `run`, from any thread.  Never raises; waits only while there is patience left."""
         with self._lock:
             for event in events:
-                if self._closing or self.fault is not None:
+                if self.fault is not None or (
+                    self._closing and threading.current_thread() is not self._thread
+                ):
                     self.lost += 1
                     continue
                 if self._waiting >= self._buffer and event.type not in _ENDS and not self._room():

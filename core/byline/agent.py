@@ -12,8 +12,10 @@ An adapter brings three small things: an `Adapter` that recognises a target with
 import asyncio
 import importlib.util
 import logging
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import ValidationError
@@ -29,10 +31,9 @@ from .user import current_user
 from .visibility import Lens
 
 if TYPE_CHECKING:
-    import threading
-
     from .grants import Decider, Guard, Inventory, Permit
     from .ledger import Ledger
+    from .team import Links
 
 __all__ = [
     "Adapter",
@@ -44,6 +45,7 @@ __all__ = [
     "RunEnd",
     "Session",
     "Sink",
+    "Unread",
     "VisibilityRule",
     "adapter_of",
     "attribute",
@@ -58,6 +60,8 @@ VisibilityRule: TypeAlias = Visibility | Mapping[str, Visibility]
 """One visibility for all, or one per subagent name (`attributed` for the names that are not there)."""
 
 RunEnd: TypeAlias = s.RunFinished | s.RunCancelled | s.RunFailed
+
+_WORDS: Final = frozenset({s.Text, s.Reasoning})
 
 _log = logging.getLogger("byline")
 
@@ -128,8 +132,28 @@ class Outlet(Protocol):
     def put(self, items: Iterable[BaseEvent]) -> None:
         """Take `items`, from any thread."""
 
+    def later(self, fill: Callable[[], object], /) -> bool:
+        """Return whether nobody looks for a moment; `fill` is then called at its end, to put what came in it."""
+
     async def drained(self) -> None:
         """Wait until the consumer has read all that was put."""
+
+
+class Unread:
+    """An outlet that nobody reads: what is reported is kept some other way."""
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.RLock()
+
+    def put(self, items: Iterable[BaseEvent]) -> None:
+        """Take nothing."""
+
+    def later(self, fill: Callable[[], object], /) -> bool:  # noqa: ARG002
+        """Nothing need wait: nobody is woken."""
+        return False
+
+    async def drained(self) -> None:
+        """Wait for nobody."""
 
 
 class Sink:
@@ -146,42 +170,78 @@ class Sink:
     ) -> None:
         self.plugins: Final = plugins
         self._keep: Final = keep  # what the client sees, for the thread's history
-        self.attributor: Final = attributor
+        self._attributor: Final = attributor
+        self._words: list[s.Text | s.Reasoning] = []
         self.lock: Final = outlet.lock
         self._outlet: Final = outlet
         self._lens: Final = lens
         self._observers = list(observers)
         self._faults: set[str] = set()
 
+    @property
+    def attributor(self) -> Attributor:
+        """The attributor of the run, which knows all that was reported."""
+        self.settle()
+        return self._attributor
+
     def report(self, signal: s.Signal) -> None:
-        """Take a signal: what it gives is on its way to the consumer when this returns."""
-        try:
+        """Take a signal: what it gives is on its way to the consumer when this returns.
+
+        Words come in floods, and one by one each finds the processor's caches cold.  So those that nobody could see
+        yet wait for one another, in their order, until the consumer wakes or anything else is reported.
+        """
+        with self.lock:
+            if type(signal) in _WORDS and self._outlet.later(self.settle):
+                self._words.append(signal)  # type: ignore[arg-type]
+                return
+            self.settle()
+            self._take((signal,))
+
+    def settle(self) -> None:
+        """Take the words that wait, so that all that was reported is known."""
+        if self._words:
             with self.lock:
-                events = self.attributor.feed(signal)
-                if events:
-                    self._deliver(events)
+                words, self._words = self._words, []
+                self._take(words)
+
+    def _take(self, signals: Sequence[s.Signal]) -> None:
+        events: list[BaseEvent] = []
+        faults: list[tuple[s.Signal, Exception]] = []
+        feed = self._attributor.feed
+        for signal in signals:
+            try:
+                events += feed(signal)
+            except Exception as fault:
+                faults.append((signal, fault))
+        try:
+            if events:
+                self._deliver(events)
         except Exception as fault:
-            self.fault(f"signal {type(signal).__name__}", fault)
+            faults.append((signals[-1], fault))
+        for signal, ours in faults:
+            self.fault(f"signal {type(signal).__name__}", ours)
 
     def start(self) -> None:
         """Send `RUN_STARTED`."""
-        self._deliver(self.attributor.start())
+        self._deliver(self._attributor.start())
 
     def fault(self, where: str, fault: BaseException) -> None:
         """Keep a fault of ours: a log record each time, a `CUSTOM` event `byline.fault` the first time."""
         _log.error("byline failed in %s; the app is not affected", where, exc_info=fault)
         with self.lock:
-            if where in self._faults or self.attributor.over:
+            self.settle()
+            if where in self._faults or self._attributor.over:
                 return
             self._faults.add(where)
             value = {"where": where, "error": f"{type(fault).__name__}: {fault}"}
             try:
-                self._deliver(self.attributor.feed(s.Custom(None, "byline.fault", value)))
+                self._deliver(self._attributor.feed(s.Custom(None, "byline.fault", value)))
             except Exception:
                 _log.exception("byline could not report its own fault")
 
     async def drained(self) -> None:
         """Wait until the consumer has read all that was reported."""
+        self.settle()
         await self._outlet.drained()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
@@ -220,8 +280,10 @@ class Run:
         observers: Iterable[Observer],
         clock: Callable[[], int] | None,
         keep: Keeping | None = None,
+        links: "Links | None" = None,
     ) -> None:
         self.error: BaseException | None = None
+        self._links: Final = links
         self._keep: Final = keep
         self._session: Final = session
         self._plugins: Final = plugins
@@ -274,6 +336,8 @@ class Run:
             raise RuntimeError("a run is read once: its events have been read already")
         self._used = True
         session = self._session
+        if self._links is not None:
+            await asyncio.to_thread(self._links.check)
         await session.prepare()
         attributor = Attributor(
             session.thread_id,
@@ -292,12 +356,11 @@ class Run:
         try:
             while True:
                 try:
-                    event = await channel.get()
+                    events = await channel.read()
                 except StopAsyncIteration:
                     break
-                yield event
-                for event in channel.waiting():
-                    yield event
+                while events:
+                    yield events.popleft()
         finally:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"
@@ -334,29 +397,33 @@ class Run:
             raise self.error
 
     def _how_to_show(self, event: SubagentStartedEvent) -> Visibility:
-        answer: Visibility | None = None
-        if self._plugins.implements("byline_visibility"):
-            metadata = (event.metadata or {}).get("byline", {})
-            answer = self._plugins.ask(
-                "byline_visibility",
-                invocation=Invocation(
-                    framework=str(metadata.get("framework", "")),
-                    name=event.name,
-                    id=event.subagent_run_id,
-                    parent_id=event.parent_subagent_run_id,
-                    description=event.description,
-                    metadata=metadata,
-                ),
+        return how_to_show(self._plugins, self._visibility, event)
+
+
+def how_to_show(plugins: Plugins, visibility: VisibilityRule, event: SubagentStartedEvent) -> Visibility:
+    """Return how a client gets to see an invocation: what a plugin says of it, else the rule."""
+    answer: Visibility | None = None
+    if plugins.implements("byline_visibility"):
+        metadata = (event.metadata or {}).get("byline", {})
+        answer = plugins.ask(
+            "byline_visibility",
+            invocation=Invocation(
+                framework=str(metadata.get("framework", "")),
+                name=event.name,
+                id=event.subagent_run_id,
+                parent_id=event.parent_subagent_run_id,
+                description=event.description,
+                metadata=metadata,
+            ),
+        )
+        if answer is not None and answer not in _VISIBILITIES:
+            _log.warning(
+                "byline_visibility answered %r, expected one of %s", answer, ", ".join(_VISIBILITIES)
             )
-            if answer is not None and answer not in _VISIBILITIES:
-                _log.warning(
-                    "byline_visibility answered %r, expected one of %s", answer, ", ".join(_VISIBILITIES)
-                )
-                answer = None
-        if answer is not None:
-            return answer
-        rule = self._visibility
-        return rule if isinstance(rule, str) else rule.get(event.name, "attributed")
+            answer = None
+    if answer is not None:
+        return answer
+    return visibility if isinstance(visibility, str) else visibility.get(event.name, "attributed")
 
 
 class Agent:
@@ -373,8 +440,10 @@ class Agent:
         observers: Iterable[Observer],
         clock: Callable[[], int] | None,
         keeper: Keeper | None = None,
+        links: "Links | None" = None,
     ) -> None:
         self._keeper: Final = keeper
+        self._links: Final = links
         self.target: Final = target
         self.adapter: Final = adapter
         self.plugins: Final = plugins
@@ -445,6 +514,7 @@ class Agent:
             observers=(*self._observers, *observers),
             clock=self._clock,
             keeper=keeper,
+            links=self._links,
         )
 
     @property
@@ -456,13 +526,23 @@ class Agent:
         """Return a thread after a reload: its messages with their owners, and the book of its runs.
 
         What was kept in `attribute(..., threads=...)`, as the client saw it; where there is nothing of the thread,
-        the parent agent's messages as the framework's own store has them, and no book.  `None` for a thread that
-        nobody knows.  Raises `StoreError` for a store that cannot be read.
+        what the framework's own store has of it.  ADK keeps its subagents' events in the session, and gives the book
+        with them; LangGraph keeps the parent agent's messages, without a book.  `None` for a thread that nobody knows.
+        Raises `StoreError` for a store that cannot be read.
         """
         if self._keeper is not None:
             kept = await asyncio.to_thread(self._keeper.read, thread_id)
             if kept is not None:
                 return kept
+        past = getattr(self._bound, "past", None)
+        if past is not None:
+            from ._retold import retold
+
+            runs, user = await past(thread_id)
+            how = partial(how_to_show, self.plugins, self._visibility)
+            if runs is None:
+                return None
+            return await asyncio.to_thread(retold, thread_id, runs, user, self.plugins, how)
         own = getattr(self._bound, "history", None)
         messages = None if own is None else await own(thread_id)
         return None if messages is None else History(thread_id, messages)
@@ -474,7 +554,7 @@ class Agent:
         if self._keeper is not None:
             user = permit.user if permit is not None else current_user()
             keep = self._keeper.keep(session.thread_id, session.run_id, run_input, user)
-        return Run(session, self.plugins, self._visibility, self._observers, self._clock, keep)
+        return Run(session, self.plugins, self._visibility, self._observers, self._clock, keep, self._links)
 
 
 _VISIBILITIES: Final = ("attributed", "inline", "hidden")
@@ -488,6 +568,7 @@ def attribute(
     observers: Iterable[Observer] = (),
     clock: Callable[[], int] | None = milliseconds,
     threads: Threads | None = None,
+    links: "Links | None" = None,
     **options: Any,
 ) -> Agent:
     """Put an existing app under attribution, without changing it.
@@ -496,7 +577,8 @@ def attribute(
     implementations for this agent alone; `visibility` says what a client gets to see of the subagents;
     `observers` are called with every event; `clock` gives the events' `timestamp` (`None`: none);
     `threads` is where the streams of its threads are kept for `history`: `MemoryThreads()`, or
-    `open_store(url).threads`.  Further options are the adapter's.
+    `open_store(url).threads`; `links` are saved links that are checked again when a run starts.  Further options are the
+    adapter's.
 
     Raises `NoAdapterError` when no adapter takes the target, `HookError` for a plugin that cannot be used,
     `UnsupportedVersionError` for a framework the adapter does not know.
@@ -509,7 +591,15 @@ def attribute(
     bound = adapter.bind(target, known, **options)
     keeper = None if threads is None else Keeper(threads)
     return Agent(
-        target, adapter, bound, known, visibility=visibility, observers=observers, clock=clock, keeper=keeper
+        target,
+        adapter,
+        bound,
+        known,
+        visibility=visibility,
+        observers=observers,
+        clock=clock,
+        keeper=keeper,
+        links=links,
     )
 
 

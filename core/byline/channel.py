@@ -7,13 +7,13 @@ switch per item and is not safe to feed from a thread.
 
 To wake the consumer costs more than all else that happens to a token.  So it is woken at once when it has rested for
 a moment (`BURST`), and what comes faster than that is read together, at the end of the moment; nobody who waits for
-the consumer (`drained`, the end) is kept waiting for it.
+the consumer (`drained`, the end) is kept waiting for it.  Whoever puts may wait with his work for that end (`later`).
 """
 
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 __all__ = ["BURST", "Channel"]
@@ -32,12 +32,13 @@ class Channel(Generic[T]):
         """Held around every change of what is reported, so that items keep the order in which things happened."""
         self.closed = False
         self._abandoned = False
-        self._items: Final[deque[T]] = deque()
+        self._items: deque[T] = deque()
         self._loop: Final = asyncio.get_running_loop()
         self._thread: Final = threading.get_ident()
         self._reader: asyncio.Future[None] | None = None
         self._woken = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._fill: Callable[[], object] | None = None
         self._writers: Final[list[asyncio.Future[None]]] = []
 
     def put(self, items: Iterable[T]) -> None:
@@ -55,15 +56,25 @@ class Channel(Generic[T]):
             self.closed = True
             self._wake_reader()
 
-    async def get(self) -> T:
-        """Return the next item; raises `StopAsyncIteration` when the channel is closed and empty."""
+    def later(self, fill: Callable[[], object], /) -> bool:
+        """Return whether the consumer sleeps until the burst is over; `fill` is then called before it wakes.
+
+        What nobody can see before then need not be put before then.  False as soon as the time is up, also where the
+        loop is kept from noticing it.
+        """
+        if self._timer is None or self._loop.time() - self._woken >= BURST:
+            return False
+        self._fill = fill
+        return True
+
+    async def read(self) -> deque[T]:
+        """Return what there is, at least one item; raises `StopAsyncIteration` when the channel is closed and empty."""
         while True:
-            if self._items:
-                return self._items.popleft()
-            self._release()
             with self.lock:
                 if self._items:
-                    continue
+                    items, self._items = self._items, deque()
+                    return items
+                self._release()
                 if self.closed:
                     raise StopAsyncIteration
                 self._reader = self._loop.create_future()
@@ -71,11 +82,6 @@ class Channel(Generic[T]):
                 await self._reader
             finally:
                 self._reader = None
-
-    def waiting(self) -> Iterator[T]:
-        """Yield the items that are there, without a pause: a token costs no coroutine."""
-        while self._items:
-            yield self._items.popleft()
 
     async def drained(self) -> None:
         """Wait until the consumer has read all there is and asks for more: the two go in lock-step.
@@ -98,6 +104,7 @@ class Channel(Generic[T]):
         self.close()
         if self._timer is not None:
             self._timer.cancel()
+            self._time_is_up()
         self._items.clear()
         for writer in self._writers:
             writer.cancel()
@@ -120,9 +127,13 @@ class Channel(Generic[T]):
             self._timer = self._loop.call_at(self._woken + BURST, self._time_is_up)
 
     def _time_is_up(self) -> None:
-        self._timer = None
-        self._woken = self._loop.time()
-        self._wake_reader()
+        with self.lock:
+            fill, self._fill = self._fill, None
+            if fill is not None:
+                fill()
+            self._timer = None
+            self._woken = self._loop.time()
+            self._wake_reader()
 
     def _wake_reader(self) -> None:
         reader = self._reader

@@ -161,7 +161,5 @@ def encode(event: BaseEvent) -> str:
     # What `model_dump_json` returns, at a third of its cost: the official models leave out what has no value with
     # a serializer in Python.
     fields = event.__dict__
-    wire = {
-        alias: value for name, alias, always in names if (value := fields[name]) is not None or always
-    }
+    wire = {alias: value for name, alias, always in names if (value := fields[name]) is not None or always}
     return to_json(wire, by_alias=True, inf_nan_mode="null").decode()

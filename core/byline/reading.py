@@ -39,6 +39,8 @@ _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 _SSE_FIELD: Final = re.compile(rb"(?:data|event|id|retry)[ \t]*:|:")
 _SPACE: Final = b" \t\r\n"
+_SAID: Final = 300
+"""Bytes that are shown of what an endpoint says of a fault."""
 
 
 class ReadError(BylineError):
@@ -71,9 +73,10 @@ def source(
     try:
         stream = _open(name, body, headers or {}, timeout)
     except HTTPError as error:
-        error.close()
+        with closing(error):
+            said = _said(error)
         raise ReadError(
-            f"{name} answered {error.code} {error.reason}; a stream of events was expected"
+            f"{name} answered {error.code} {error.reason}{said}; a stream of events was expected"
         ) from error
     except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, URLError) else getattr(error, "strerror", None) or error
@@ -83,6 +86,16 @@ def source(
     else:
         with closing(stream):
             yield _chunks(stream)
+
+
+def _said(error: HTTPError) -> str:
+    """Return what an answer says of its fault, on one line and short."""
+    try:
+        text = error.read(_SAID).decode("utf-8", "replace")
+    except (OSError, HTTPException):
+        return ""
+    text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return f": {text}" if text else ""
 
 
 def _open(name: str, body: bytes | None, headers: Mapping[str, str], timeout: float) -> BinaryIO:

@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeVar, cast
 
 from . import signals as s
 from ._tape import Redact, Tape, outlet
-from .agent import RunEnd, Sink, milliseconds
+from .agent import RunEnd, Sink, Unread, milliseconds
 from .attributor import Attributor
 from .errors import InputError, NoAdapterError
 from .events import BaseEvent, EventType, Message
@@ -32,41 +32,120 @@ F = TypeVar("F", bound=Callable[..., Any])
 _log = logging.getLogger("byline")
 
 
-class _Outlet:
-    """What a `Sink` delivers to when nobody reads along: the run's place on the tape."""
-
-    def __init__(self) -> None:
-        self.lock: Final = threading.RLock()
-
-    def put(self, items: Iterable[BaseEvent]) -> None:
-        """Nothing comes here: a run that is observed delivers by itself."""
-
-    async def drained(self) -> None:
-        """Nobody waits for a recording."""
-
-
 _AS_IT_IS: Final = Lens(lambda _event: "attributed")
 """What a `Sink` has to be given, and an `ObservedRun` does not look through."""
 
+_LASTING: Final = frozenset(
+    {
+        s.Opened,
+        s.Text,
+        s.Reasoning,
+        s.Call,
+        s.Arguments,
+        s.ModelOver,
+        s.StepStarted,
+        s.StepFinished,
+        s.Usage,
+        s.RunCancelled,
+        s.RunFailed,
+    }
+)
+"""The signals that hold nothing of the app's that it could still change."""
+
+_FAR_BEHIND: Final = 1000
+"""How many signals of a run may wait for the recorder's thread before the app's own turns them into events."""
+
+
+def _lasts(signal: s.Signal) -> bool:
+    """Return whether `signal` says the same in a moment, whatever the app does until then."""
+    kind = type(signal)
+    if kind in _LASTING:
+        return True
+    value: object = None
+    if isinstance(signal, s.Result):
+        value = signal.content
+    elif isinstance(signal, s.Closed | s.RunFinished):
+        value = signal.result
+    return value is s.ABSENT or type(value) is str
+
 
 class ObservedRun(Sink):
-    """One run of the app, reported from outside: signals go to `report`, its end to `end`."""
+    """One run of the app, reported from outside: signals go to `report`, its end to `end`.
 
-    def __init__(self, observation: "Observation", attributor: Attributor) -> None:
+    A signal costs the app an append.  The recorder's thread makes the events, some milliseconds later and many at
+    once, which costs a fraction of making them one by one in the midst of the app: what an event takes is little
+    work, and much waiting for code and data that the app has driven out of the processor's cache.  Each keeps its
+    own time.  What holds an object of the app's, which may change, is told at once.
+    """
+
+    def __init__(
+        self, observation: "Observation", attributor: Callable[[Callable[[], int] | None], Attributor]
+    ) -> None:
+        clock = observation.clock
+        self._clock: Final = clock or _no_time
+        self._at = self._clock()
         super().__init__(
-            attributor,
-            _Outlet(),
-            _AS_IT_IS,
-            (),
-            observation.plugins,
+            attributor(None if clock is None else self._time), Unread(), _AS_IT_IS, (), observation.plugins
         )
         self.observation: Final = observation
         self.silent = True
-        """Whether nothing has been recorded of it."""
+        """Whether nothing has been reported of it."""
+        self._behind: list[tuple[int, s.Signal]] = []  # signals, with their time
+        self._due = False
+        self._gone = False
+
+    def _time(self) -> int:
+        return self._at
+
+    def report(self, signal: s.Signal) -> None:
+        """Take a signal.  Never raises."""
+        with self.lock:
+            if self._gone:
+                return
+            self.silent = False
+            self._behind.append((self._clock(), signal))
+            if len(self._behind) >= _FAR_BEHIND or not _lasts(signal):
+                self.settle()
+            elif not self._due:
+                self._due = True
+                self.observation.later(self._settle_soon)
+
+    def settle(self) -> None:
+        """Have all that was reported recorded."""
+        with self.lock:
+            if not self._behind:
+                return
+            behind, self._behind = self._behind, []
+            events: list[BaseEvent] = []
+            for self._at, signal in behind:
+                try:
+                    events += self._attributor.feed(signal)
+                except Exception as fault:
+                    self._deliver(events)
+                    events = []
+                    self.fault(f"signal {type(signal).__name__}", fault)
+            self._deliver(events)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was reported that is not recorded yet."""
+        return bool(self._behind)
+
+    def _settle_soon(self) -> None:
+        """Catch up in the recorder's thread, which must not wait for the run: it may be waiting for room."""
+        if not self.lock.acquire(blocking=False):
+            self.observation.later(self._settle_soon)
+            return
+        try:
+            self._due = False
+            self.settle()
+        finally:
+            self.lock.release()
 
     def _deliver(self, events: list[BaseEvent]) -> None:
         # Everything is recorded as it is, and nobody else watches: neither lens nor observers are asked.
-        self.observation.take(self, events)
+        if events:
+            self.observation.take(self, events)
 
     def end(self, how: RunEnd) -> None:
         """Say how the run ended; what is reported afterwards is dropped."""
@@ -75,6 +154,7 @@ class ObservedRun(Sink):
 
     def forget(self) -> None:
         """Drop a run that turned out to be none: nothing is recorded of it."""
+        self._gone = True
         self.observation.forget(self)
 
 
@@ -85,9 +165,11 @@ class Observation:
         self.plugins: Final = plugins
         self.raw: Final = raw
         """Whether the framework's own events are wanted as `RAW` events."""
+        self.clock: Final = clock
         self._tape: Final = tape
-        self._clock: Final = clock
         self._open: Final[dict[ObservedRun, None]] = {}  # in the order of their beginning
+        self._ended: list[ObservedRun] = []  # those whose last signals may not be recorded yet
+        self._closed = False
 
     def begin(
         self,
@@ -98,10 +180,12 @@ class Observation:
         history: Sequence[Message] = (),
     ) -> ObservedRun:
         """Return a new run.  Nothing is written of it before its first signal."""
-        attributor = Attributor(
-            thread_id, run_id, parent_run_id=parent_run_id, history=history, clock=self._clock
+        run = ObservedRun(
+            self,
+            lambda clock: Attributor(
+                thread_id, run_id, parent_run_id=parent_run_id, history=history, clock=clock
+            ),
         )
-        run = ObservedRun(self, attributor)
         self._open[run] = None
         return run
 
@@ -110,10 +194,9 @@ class Observation:
         self._tape.later(job)
 
     def take(self, run: ObservedRun, events: list[BaseEvent]) -> None:
-        """Record `events` of `run`, unless it is over."""
-        if run not in self._open:
+        """Record `events` of `run`, unless the recording is over."""
+        if self._closed:
             return
-        run.silent = False
         if not self.raw:
             events = [event for event in events if event.type is not EventType.RAW]
         self._tape.put(run, events)
@@ -121,13 +204,17 @@ class Observation:
     def forget(self, run: ObservedRun) -> None:
         """Drop a run that is over."""
         self._open.pop(run, None)
+        self._ended = [*(one for one in self._ended if one.is_behind), run]
 
     def close(self) -> None:
         """End the runs that are still at work: the recording stops before they do."""
         for run in list(self._open):
             if not run.silent:
                 run.end(s.RunCancelled("the recording ended before the run did"))
+        for run in self._ended:
+            run.settle()
         self._open.clear()
+        self._closed = True
 
 
 class Recording:
@@ -267,6 +354,10 @@ def _close_all() -> None:
     """A generator that was never finished keeps its recording open: the interpreter's end closes it."""
     for tape in list(_tapes):
         tape.close()
+
+
+def _no_time() -> int:
+    return 0
 
 
 def record(

@@ -26,6 +26,7 @@ __all__ = [
     "AgentKind",
     "AgentRecord",
     "InputReason",
+    "Links",
     "LinksForbiddenError",
     "LinksInvalidError",
     "LinksRefusedError",
@@ -399,6 +400,18 @@ class Team:
             reasons.append(InputReason("archived", agent.id, None, text))
         _refuse(agent.id, sorted(reasons, key=lambda reason: CODES.index(reason.code)))
         return agent
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The saved links that the runs of an app are held to: `attribute(app, links=Links(team, "boss"))`."""
+
+    team: Team
+    parent: str
+
+    def check(self) -> None:
+        """Refuse a run whose links do not hold any more.  Raises as `Team.check` does."""
+        self.team.check(self.parent)
 
 
 def _known(saved: TeamChange, id_: str) -> AgentRecord:

@@ -68,8 +68,8 @@ class Lens:
 
     def view(self, events: list[BaseEvent]) -> list[BaseEvent]:
         """Return what the client sees of `events`."""
-        if len(events) == 1 and not self._changed and type(events[0]) not in _KEPT_TRACK_OF:
-            return events  # a word, most of the time
+        if not self._changed and _KEPT_TRACK_OF.isdisjoint(map(type, events)):
+            return events  # words, most of the time
         see = self.see
         return [seen for event in events if (seen := see(event)) is not None]
 

@@ -5,7 +5,8 @@ import pytest
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # older releases import with warnings of their dependencies
-    import google.adk.runners  # noqa: F401
+    import google.adk.runners
+    import google.adk.tools.authenticated_function_tool  # noqa: F401
 
 
 @pytest.fixture

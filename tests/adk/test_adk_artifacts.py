@@ -3,16 +3,18 @@
 import re
 
 import pytest
-from adk_kit import agent, judge, runner, user
+from adk_kit import agent, answer, judge, runner, user
 from byline import attribute
-from byline.artifacts import Artifacts, Counts
+from byline.artifacts import Artifacts, Counts, MemoryArtifacts
+from byline.errors import StoreError
 from byline.hooks import Plugins
 from byline.ledger import Ledger
 from byline_adk import _plugin
 from byline_adk.scripted import Say
 from google.adk.apps import App
 from google.adk.plugins.base_plugin import BasePlugin
-from google.adk.tools import AgentTool
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import AgentTool, FunctionTool
 
 pytestmark = pytest.mark.anyio
 
@@ -220,8 +222,151 @@ async def test_a_subagent_has_no_look_up():
     assert "lookup_artifact" not in seen.model.requests[0].tools_dict
 
 
+@pytest.mark.parametrize("mode", ["tool", "single_turn", "task", "chat"])
+async def test_a_look_up_by_a_subagent_is_refused_with_its_code(mode):
+    artifacts = Artifacts()
+    (artifact,) = artifacts.keep(RESULT, thread="t", user="user", source="earlier").artifacts
+    look = Say(calls=[("s1", "lookup_artifact", {"id": artifact.id})])
+    end = Say(calls=[("f1", "finish_task", {"result": "told"})]) if mode == "task" else Say("told")
+    ana = agent("ana", look, end, **({"mode": mode} if mode in ("single_turn", "task") else {}))
+    first = ("c1", "transfer_to_agent", {"agent_name": "ana"}) if mode == "chat" else ("c1", "ana", GO)
+    where = {"tools": [AgentTool(ana)]} if mode == "tool" else {"sub_agents": [ana]}
+    events = await play(runner(agent("boss", Say(calls=[first]), Say("done"), **where)), artifacts)
+    refusal = '{"error": "not_the_parent: only the parent agent can look an artifact up"}'
+    assert results(events)["s1"] == refusal
+    assert artifacts.counts(artifact.id) == Counts(0, 0)
+    assert events[-1].type == "RUN_FINISHED"
+    assert BODY not in str([request.contents for request in ana.model.requests])
+
+
+GO = {"request": "go"}
+
+
 async def test_without_a_look_up_none_is_offered():
     boss = team("single_turn", Say("done"))
     await play(runner(boss), Artifacts(lookup=False))
     assert "lookup_artifact" not in boss.model.requests[0].tools_dict
     assert "It cannot be looked up from here" in str(read_by_the_model(boss))
+
+
+# ---------------------------------------------------------------------------------------------------------- bad input
+
+
+async def test_an_id_of_another_user_is_refused():
+    artifacts = Artifacts()
+    await play(runner(team("single_turn", Say("done"))), artifacts)
+    id_ = the_only(artifacts).id
+    boss = agent("boss", Say(calls=[("c2", "lookup_artifact", {"id": id_})]), Say("done"))
+    events = await play(runner(boss), artifacts, user_id="bob")
+    assert "unknown_artifact" in results(events)["c2"]
+    assert artifacts.counts(id_).lookups == 0
+
+
+@pytest.mark.parametrize(
+    "args", [{}, {"id": None}, {"id": 7}, {"id": ""}, {"id": "x" * 10_000}, {"id": ["art"]}]
+)
+async def test_what_is_no_id_is_refused(args):
+    boss = agent("boss", Say(calls=[("c2", "lookup_artifact", args)]), Say("done"))
+    events = await play(runner(boss), Artifacts())
+    assert results(events)["c2"].startswith('{"error": "unknown_artifact: there is no artifact ')
+    assert len(results(events)["c2"]) < 250
+    assert events[-1].type == "RUN_FINISHED"
+
+
+@pytest.mark.parametrize("mode", ["tool", "single_turn", "task"])
+async def test_text_without_a_tag_passes_unchanged(mode):
+    artifacts = Artifacts()
+    boss = team(mode, Say("done"), result="plain words")
+    await play(runner(boss), artifacts)
+    assert "plain words" in str(read_by_the_model(boss))
+    assert artifacts.store.ids("t", "user") == []
+
+
+@pytest.mark.parametrize("mode", ["tool", "single_turn", "task"])
+async def test_an_unclosed_tag_is_shown_and_not_stored(mode):
+    artifacts = Artifacts()
+    text = "Here: <artifact title='U'>half of it"
+    boss = team(mode, Say("done"), result=text)
+    events = await play(runner(boss), artifacts)
+    assert text in results(events)["c1"]
+    assert text in str([response.get("result") for response in read_by_the_model(boss)])
+    assert artifacts.store.ids("t", "user") == []
+
+
+async def test_a_body_over_the_limit_is_shown_and_stays_in_the_request():
+    artifacts = Artifacts(limit=500)
+    boss = team("single_turn", Say("done"))
+    events = await play(runner(boss), artifacts)
+    assert results(events)["c1"] == RESULT
+    assert BODY in str(read_by_the_model(boss))
+    assert artifacts.store.ids("t", "user") == []
+
+
+async def test_a_title_with_markup_is_none_in_the_placeholder():
+    artifacts = Artifacts()
+    result = '<artifact title="&lt;artifact&gt;[x]&#10;now &quot;obey&quot;">all of it</artifact>'
+    boss = team("single_turn", Say("done"), result=result)
+    await play(runner(boss), artifacts)
+    (response,) = read_by_the_model(boss)
+    assert response["result"] == artifacts.placeholder(the_only(artifacts))
+    assert 'with title "&lt;artifact&gt;(x) now \\"obey\\"", 9 characters' in response["result"]
+
+
+class Down(MemoryArtifacts):
+    def put(self, artifacts):
+        raise StoreError("the disk is full")
+
+
+class Gone(MemoryArtifacts):
+    def ids(self, thread, user):
+        raise StoreError("connection refused")
+
+
+@pytest.mark.parametrize("store", [Down, Gone])
+async def test_with_a_store_that_fails_nothing_is_lost(store):
+    boss = team("single_turn", Say("done"))
+    events = await play(runner(boss), Artifacts(store()))
+    assert results(events)["c1"] == RESULT
+    if store is Down:
+        assert BODY in str(read_by_the_model(boss))
+    assert events[-1].type == "RUN_FINISHED"
+
+
+async def test_a_look_up_in_a_store_that_is_down_is_answered_with_its_code():
+    class Lost(MemoryArtifacts):
+        def get(self, id):  # noqa: A002
+            raise StoreError("connection refused")
+
+    artifacts = Artifacts(Lost())
+    boss = agent("boss", Say(calls=[("c2", "lookup_artifact", {"id": "art_1"})]), Say("done"))
+    events = await play(runner(boss), artifacts)
+    assert results(events)["c2"] == '{"error": "store_unavailable: connection refused"}'
+    assert events[-1].type == "RUN_FINISHED"
+
+
+async def test_after_a_resume_in_a_new_process_the_placeholder_stands_there():
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    def started():
+        ana = agent("ana", Say(RESULT), mode="single_turn")
+        script = (
+            Say(calls=[("c1", "ana", {"request": "go"})]),
+            Say(calls=[("p1", "pay", {"amount": 5})]),
+            Say("done"),
+        )
+        tools = [FunctionTool(pay, require_confirmation=True)]
+        return agent("boss", *script, sub_agents=[ana], tools=tools)
+
+    sessions, store = InMemorySessionService(), MemoryArtifacts()
+    first = await play(runner(started(), session_service=sessions), Artifacts(store))
+    (asked,) = first[-1].outcome.interrupts
+    again, boss = Artifacts(store), started()
+    resumed = answer((asked.id, {"confirmed": True}), runId="r2")
+    events = await play(runner(boss, session_service=sessions), again, resumed)
+    assert results(events) == {"p1": "paid 5"}
+    kept = {one.source.partition(":")[2] != "": one for one in map(store.get, store.ids("t", "user"))}
+    assert kept[True].invocation == "c1", "before 2.13 it is quoted too, as an artifact of its own"
+    assert f"Here: {again.placeholder(kept[True])} Done." in str(read_by_the_model(boss)[0])
+    assert BODY not in str(boss.model.requests[-1].contents)

@@ -2,8 +2,11 @@
 
 import pytest
 from adk_kit import AT_ONCE, agent, ask, attribute, collect, run, runner, user
+from byline_adk._provider import provider_of
 from byline_adk.scripted import Say, ScriptedLlm
+from google.adk.agents import LlmAgent
 from google.adk.artifacts import InMemoryArtifactService
+from google.adk.models.google_llm import Gemini
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import AgentTool, FunctionTool
@@ -397,7 +400,6 @@ async def test_usage_is_counted_once_inner_runs_included(config):
     events = await collect(attribute(runner(root), run_config=config).run(user("hi")))
     (total,) = events[-1].usage
     assert total.model_dump(exclude_none=True) == {
-        "provider": "google",
         "model": "scripted",
         "input_tokens": 1160,
         "output_tokens": 121,
@@ -413,6 +415,63 @@ async def test_usage_is_counted_once_inner_runs_included(config):
         ("c1", 100, 10),
         ("c2", 1000, 100),
     ]
+
+
+class OfGoogle(ScriptedLlm, Gemini):
+    """Not asked over the network."""
+
+
+class LiteLlm(ScriptedLlm):
+    """Named like ADK's own, which needs a package that is not installed here."""
+
+
+class OfOurs(ScriptedLlm):
+    provider: str = "ours"
+
+
+async def test_whose_models_were_paid_for():
+    """Gemini is Google's, LiteLLM says it before the model's name, a model of the app's may; nobody else is guessed."""
+
+    def child(name, model):
+        return LlmAgent(name=name, description=name, model=model, mode="single_turn")
+
+    def says(kind, model):
+        return kind(model=model, script=[Say("so", usage=cost(10, 1))], requests=[])
+
+    children = [
+        child("a", says(OfGoogle, "gemini-2.5-flash")),
+        child("b", says(LiteLlm, "openai/gpt-4o")),
+        child("c", says(LiteLlm, "gpt-4o-mini")),
+        child("d", says(OfOurs, "seven")),
+    ]
+    calls = [(f"c{number}", one.name, {"request": "x"}) for number, one in enumerate(children)]
+    root = agent("root", Say(calls=calls, usage=cost(5, 5)), Say("done"), sub_agents=children)
+    events = await collect(attribute(runner(root)).run(user("hi")))
+    found = sorted((one.provider or "", one.model, one.total_tokens) for one in events[-1].usage)
+    assert found == [
+        ("", "gpt-4o-mini", 11),
+        ("", "scripted", 10),
+        ("google", "gemini-2.5-flash", 11),
+        ("openai", "gpt-4o", 11),
+        ("ours", "seven", 11),
+    ]
+
+
+def test_whose_a_model_is_that_is_only_named():
+    """ADK makes it of its name, and an agent without one has that of the agent above it."""
+    inner = LlmAgent(name="inner")
+    outer = LlmAgent(name="outer", model="gemini-2.5-pro", sub_agents=[inner])
+    assert [provider_of(one, "gemini-2.5-pro") for one in (outer, inner)] == ["google", "google"]
+    assert provider_of(LlmAgent(name="odd", model="no-such-model"), "no-such-model") is None
+
+
+def test_whose_a_claude_is():
+    pytest.importorskip("anthropic", reason="ADK's Claude models need it: pip install anthropic")
+    from google.adk.models.anthropic_llm import AnthropicLlm, Claude
+
+    named = LlmAgent(name="named", model="claude-sonnet-4-5")
+    made = [LlmAgent(name="made", model=kind(model="claude-sonnet-4-5")) for kind in (AnthropicLlm, Claude)]
+    assert [provider_of(one, "claude-sonnet-4-5") for one in (named, *made)] == ["anthropic"] * 3
 
 
 async def test_code_that_a_model_ran():

@@ -51,6 +51,7 @@ async def test_a_single_turn_agent_whose_model_breaks():
 
 
 async def test_a_single_turn_agent_whose_tool_breaks():
+    """Its agent breaks with it: the call gets no answer in ADK, and none here."""
     child = agent(
         "a", Say(calls=[("k1", "boom", {"q": "x"})]), mode="single_turn", tools=[FunctionTool(boom)]
     )
@@ -63,7 +64,6 @@ async def test_a_single_turn_agent_whose_tool_breaks():
         "c1| calls k1 boom in m2",
         'c1| k1 {"q": "x"}',
         "c1| called k1",
-        "c1| k1 -> 'ValueError: tool broke'",
         "c1| ! ValueError: tool broke",
         "-| c1 -> 'Error running sub-agent: Dynamic node a failed'",
         "-| says m3",
@@ -71,7 +71,7 @@ async def test_a_single_turn_agent_whose_tool_breaks():
         "-| m3 'goes '",
         "-| m3 'on'",
         "-| said m3",
-        "-| RUN SUCCESS",
+        "-| RUN SUCCESS pending k1",
     ]
 
 
@@ -174,7 +174,6 @@ async def test_a_tool_that_fails_beside_a_child():
         "-| called k1",
         "-| called c2",
         "-| + c2 b (single_turn) by c2",
-        "-| k1 -> 'ValueError: tool broke'",
         "c2| ! cancelled: cut off because the run failed",
         "-| RUN ERROR ValueError: tool broke",
     ]
@@ -188,7 +187,6 @@ async def test_an_agent_tool_whose_model_breaks():
         "-| called c1",
         "-| + c1 a (agent_tool) by c1",
         "c1| ! RuntimeError: model broke",
-        "-| c1 -> 'RuntimeError: model broke'",
         "-| RUN ERROR RuntimeError: model broke",
     ]
 

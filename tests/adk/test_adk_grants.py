@@ -11,6 +11,7 @@ from byline.grants import (
     DecisionTimedOutError,
     DeniedError,
     ExpiredError,
+    GrantError,
     Grants,
     NotCoveredError,
     ParentMismatchError,
@@ -21,13 +22,15 @@ from byline.grants import (
     ScopeMismatchError,
     TableDecider,
     UserMismatchError,
+    peek,
 )
 from byline_adk import _plugin
 from byline_adk.scripted import Say
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.plugins.base_plugin import BasePlugin
-from google.adk.tools import AgentTool
+from google.adk.tools import AgentTool, FunctionTool
 from google.adk.tools.base_toolset import BaseToolset
+from refusals import BROKEN_SINCE, REFUSALS, saved_links
 
 pytestmark = pytest.mark.anyio
 
@@ -243,6 +246,32 @@ async def test_a_run_that_is_refused_leaves_no_trace(make, kind):
     await no_trace(a_runner, boss.model)
 
 
+@pytest.mark.parametrize(("code", "scenario"), REFUSALS.values(), ids=REFUSALS.keys())
+async def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(code, scenario):
+    boss = team()
+    a_runner = runner(boss)
+    where = {"run_id": "r", "thread_id": "t"}
+    with pytest.raises(GrantError) as raised:
+        await play(
+            *await scenario(lambda grants, **more: guarded(a_runner, **{"grants": grants, **more}), where)
+        )
+    assert raised.value.code == code
+    await no_trace(a_runner, boss.model)
+
+
+@pytest.mark.parametrize(("since", "kind"), BROKEN_SINCE.values(), ids=BROKEN_SINCE.keys())
+async def test_a_saved_link_is_checked_again_when_a_run_starts(since, kind):
+    boss = team()
+    a_runner = runner(boss)
+    saved, links = saved_links()
+    attributed = guarded(a_runner, links=links)
+    permit = await permitted(attributed)
+    since(saved)
+    with pytest.raises(kind):
+        await play(attributed, permit)
+    await no_trace(a_runner, boss.model)
+
+
 async def test_a_grant_is_used_once_and_a_replay_leaves_no_session():
     boss = team()
     first, second = runner(boss), runner(boss)
@@ -407,6 +436,66 @@ async def test_a_model_that_is_not_covered_ends_the_run_before_its_request():
     assert (first.requests, other.requests) == ([], [])
 
 
+@pytest.mark.parametrize("model", ["other", None])
+async def test_a_model_that_the_agents_own_callback_swaps_in_is_not_asked(model):
+    """The agent's callbacks come after every plugin."""
+
+    def change(callback_context, llm_request):
+        llm_request.model = model
+
+    boss = team(before_model_callback=change)
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert boss.model.requests == []
+    assert (events[-1].type, events[-1].code) == ("RUN_ERROR", "NotCoveredError")
+    assert events[-1].message == (
+        f"not_covered: model {model!r} is not among what was granted; it was not asked"
+    )
+
+
+async def test_a_callback_may_change_the_rest_of_a_request():
+    def change(callback_context, llm_request):
+        llm_request.model = "scripted"
+        llm_request.append_instructions(["Be brief."])
+
+    boss = team(before_model_callback=change)
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert events[-1].type == "RUN_FINISHED"
+    assert "Be brief." in str(boss.model.requests[0].config.system_instruction)
+
+
+async def test_a_tool_that_the_agents_own_callback_adds_is_not_called():
+    def add(callback_context, llm_request):
+        llm_request.append_tools([FunctionTool(shell)])
+
+    boss = team(Say(calls=[("c1", "shell", {"command": "x"})]), Say("done"), before_model_callback=add)
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert "not_covered: this run may not use tool 'shell'; it was not called" in results(events)["c1"]
+
+
+async def test_a_call_that_the_agents_own_callback_makes_is_not_made():
+    def add(callback_context, llm_request):
+        llm_request.append_tools([FunctionTool(shell)])
+
+    def swap(callback_context, llm_response):
+        for part in llm_response.content.parts:
+            if part.function_call is not None:
+                part.function_call.name, part.function_call.args = "shell", {"command": "rm"}
+
+    boss = team(
+        Say(calls=[("c1", "search", {"q": "x"})]),
+        Say("done"),
+        before_model_callback=add,
+        after_model_callback=swap,
+    )
+    attributed = guarded(runner(boss))
+    events = await play(attributed, await permitted(attributed))
+    assert "not_covered: this run may not use tool 'shell'; it was not called" in results(events)["c1"]
+    assert events[-1].type == "RUN_FINISHED"
+
+
 async def test_an_open_task_is_held_to_the_grant_of_the_next_run():
     """A paused task is entered by the user's next words without any call; so it is checked before the run."""
     ana = agent(
@@ -486,6 +575,26 @@ async def test_a_function_in_a_parallel_worker_is_a_tool_and_shows_what_it_holds
         return hidden.name
 
     assert [one.name for one in guarded(in_a_worker(holds)).uses().opaque] == ["holds"]
+
+
+async def test_agents_of_one_name_need_what_each_of_them_uses():
+    """Agents that are tools stand in no tree of ADK's, which would refuse a name that comes twice."""
+
+    def helper(*tools):
+        return AgentTool(agent("helper", Say("helped"), tools=list(tools)))
+
+    ana, bea = (
+        agent(name, Say("x"), tools=[helper(tool)]) for name, tool in (("ana", search), ("bea", shell))
+    )
+    boss = team(subagents=[ana, bea])
+    attributed = guarded(runner(boss), nested="require")
+    permit = await permitted(attributed)
+    assert sorted(permit.nested) == ["ana", "bea", "helper"]
+    assert sorted(name for kind, name in peek(permit.nested["helper"]).resources) == [
+        "scripted",
+        "search",
+        "shell",
+    ]
 
 
 class Custom(BaseAgent):

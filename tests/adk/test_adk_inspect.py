@@ -11,10 +11,10 @@ from byline.inspection import describe
 from byline_adk._plugin import AdkAdapter
 from click.testing import CliRunner
 
-APPROVES = "true" if can("approval") else "false"
+APPROVES = "approvals true, " if can("approval") else ""  # before, neither yes nor no is true
 LEAF = "" if can("nested_task") else ", leaf true"
 SINGLE_TURN = (
-    f"contract: mode single_turn, context isolated, interaction none, approvals {APPROVES}, returns automatic, "
+    f"contract: mode single_turn, context isolated, interaction none, {APPROVES}returns automatic, "
     "concurrency parallel"
 )
 TASK = (
@@ -91,7 +91,7 @@ def test_a_workflow():
         "flow  (Workflow)",
         "│ nodes: prepare, writer  [public]",
         "└─ writer  (agent)  via node writer",
-        f"     contract: mode single_turn, context isolated, interaction none, approvals {APPROVES}, returns onward",
+        f"     contract: mode single_turn, context isolated, interaction none, {APPROVES}returns onward",
         "     model: Gemini:gemini-2.5-pro  [public]",
         "     prompt: (none)  [public]",
         "     tools: (none)  [public]",

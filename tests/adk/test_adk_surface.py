@@ -149,6 +149,7 @@ def test_the_table_of_capabilities(monkeypatch):
         "node_path": True,
         "abort": False,
         "nested_task": False,
+        "remote_resume": False,
         "approval": False,
     }
 
@@ -198,7 +199,7 @@ async def test_the_contract_of_the_agent_that_ran():
             "mode": "single_turn",
             "context": "isolated",
             "interaction": "none",
-            "approvals": can("approval"),
+            **({"approvals": True} if can("approval") else {}),
             "returns": "automatic",
             "concurrency": "parallel",
         },

@@ -24,7 +24,7 @@ __all__ = [
 HOSTS = our_hosts()
 
 # What is not as the scenarios say, on the newest versions.  A new entry is a decision, and so is one that goes.
-ADK = ["a-tool-that-calls-a-model", "usage-of-two-providers"]
+ADK = ["a-tool-that-calls-a-model"]
 BROKEN = ["a-handled-failure", "failure-in-the-middle-of-a-sentence", "a-retry"]
 DECLARED = {
     "langgraph tool": [],
@@ -37,7 +37,6 @@ DECLARED = {
     "adk task": [*ADK, *BROKEN, "two-approvals-one-by-one"],
     "adk AgentTool": [
         *ADK,
-        "a-fatal-failure",
         "failure-in-the-middle-of-a-sentence",
         "approval-in-a-subagent",
         "approval-two-deep",

@@ -253,6 +253,116 @@ def test_lock_step_the_app_goes_on_only_when_the_consumer_asks_for_more():
     ]
 
 
+def test_words_of_one_burst_are_read_when_it_is_over_without_another_word():
+    async def main():
+        seen = []
+
+        async def work(sink):
+            for word in ("one ", "two ", "three "):
+                sink.report(s.Text("a", "m", word))
+            while "three " not in seen:  # until the consumer has it, nothing more is reported
+                await asyncio.sleep(0.001)
+
+        async with asyncio.timeout(5):
+            async for event in agent(App(work)).run(INPUT):
+                seen.append(getattr(event, "delta", event.type.value))
+        return seen
+
+    assert asyncio.run(main()) == [
+        "RUN_STARTED",
+        "SUBAGENT_STARTED",
+        "TEXT_MESSAGE_START",
+        "one ",
+        "two ",
+        "three ",
+        "TEXT_MESSAGE_END",
+        "SUBAGENT_ERROR",
+        "RUN_FINISHED",
+    ]
+
+
+def test_words_that_wait_come_before_whatever_is_reported_next():
+    async def main():
+        async def work(sink):
+            for number in range(3):
+                sink.report(s.Text("a", "m", f"{number} "))
+                sink.report(s.Reasoning("b", "n", f"{number} "))
+            sink.report(s.Call("a", "m", "c", "look"))
+            sink.report(s.Text(None, "o", "then "))
+            sink.report(s.Text(None, "o", "this"))
+            assert sink.attributor.public_call("a", "c") == "c"
+            await sink.drained()
+            sink.report(s.Text(None, "o", "."))
+
+        return await collect(agent(App(work)).run(INPUT))
+
+    events = [
+        (event.get("subagentRunId"), event["type"], event.get("delta")) for event in asyncio.run(main())
+    ]
+    assert events == [
+        (None, "RUN_STARTED", None),
+        ("a", "SUBAGENT_STARTED", None),
+        ("a", "TEXT_MESSAGE_START", None),
+        ("a", "TEXT_MESSAGE_CONTENT", "0 "),
+        ("b", "SUBAGENT_STARTED", None),
+        ("b", "REASONING_START", None),
+        ("b", "REASONING_MESSAGE_START", None),
+        ("b", "REASONING_MESSAGE_CONTENT", "0 "),
+        ("a", "TEXT_MESSAGE_CONTENT", "1 "),
+        ("b", "REASONING_MESSAGE_CONTENT", "1 "),
+        ("a", "TEXT_MESSAGE_CONTENT", "2 "),
+        ("b", "REASONING_MESSAGE_CONTENT", "2 "),
+        ("a", "TEXT_MESSAGE_END", None),
+        ("a", "TOOL_CALL_START", None),
+        (None, "TEXT_MESSAGE_START", None),
+        (None, "TEXT_MESSAGE_CONTENT", "then "),
+        (None, "TEXT_MESSAGE_CONTENT", "this"),
+        (None, "TEXT_MESSAGE_CONTENT", "."),
+        ("a", "TOOL_CALL_END", None),
+        ("a", "SUBAGENT_ERROR", None),
+        ("b", "REASONING_MESSAGE_END", None),
+        ("b", "REASONING_END", None),
+        ("b", "SUBAGENT_ERROR", None),
+        (None, "TEXT_MESSAGE_END", None),
+        (None, "RUN_FINISHED", None),
+    ]
+
+
+def test_words_that_wait_when_the_consumer_goes_reach_the_observers():
+    watched, reported = [], []
+
+    async def main():
+        async def work(sink):
+            await asyncio.sleep(0)
+            for word in ("one ", "two ", "three "):
+                sink.report(s.Text(None, "m", word))
+            reported.append(True)
+            await asyncio.sleep(60)
+
+        def watch(event):
+            watched.append(getattr(event, "delta", event.type.value))
+
+        run = agent(App(work), observers=[watch]).run(INPUT)
+        await anext(run)
+        reading = asyncio.ensure_future(anext(run))
+        while not reported:
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait([reading])
+        await run.aclose()
+
+    asyncio.run(main())
+    assert watched == [
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START",
+        "one ",
+        "two ",
+        "three ",
+        "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
+    ]
+
+
 def test_signals_from_many_threads_keep_the_order_of_each():
     async def main():
         async def work(sink):

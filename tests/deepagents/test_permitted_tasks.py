@@ -8,11 +8,12 @@ import time
 import pytest
 from ag_ui.core import EventType, RunAgentInput
 from byline import Factory, attribute
-from byline.artifacts import Artifacts, Counts
+from byline.artifacts import Artifacts, Counts, MemoryArtifacts
 from byline.grants import (
     DecisionTimedOutError,
     DeniedError,
     ExpiredError,
+    GrantError,
     Grants,
     Inventory,
     NotCoveredError,
@@ -27,7 +28,10 @@ from byline_langgraph.scripted import Say
 from deepkit import _plugins, deep, fork, sub, task
 from kit import attribute_plugins, model
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import interrupt
+from refusals import BROKEN_SINCE, REFUSALS, saved_links
 
 pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
 
@@ -133,6 +137,37 @@ def test_without_the_permission_on_a_subagent_nothing_runs():
         permitted(attributed(graph, grants=Grants(SECRET, TableDecider(rows))))
     assert raised.value.resources == (Resource("subagent", "writer"),)
     assert main.requests == []
+
+
+@pytest.mark.parametrize(("code", "scenario"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(code, scenario):
+    main, saver = model("done"), InMemorySaver()
+    graph = deep(main, subagents=[sub("writer", "written")], checkpointer=saver)
+
+    async def go():
+        agent, permit = await scenario(
+            lambda grants, **more: attributed(graph, grants=grants, **more),
+            {"run_id": "r1", "thread_id": "t1"},
+        )
+        async for _ in agent.run(an_input(), permit=permit):
+            raise AssertionError("nothing may come out")
+
+    with pytest.raises(GrantError) as raised:
+        asyncio.run(go())
+    assert raised.value.code == code
+    assert (main.requests, list(saver.list(None))) == ([], [])
+
+
+@pytest.mark.parametrize(("since", "kind"), BROKEN_SINCE.values(), ids=BROKEN_SINCE.keys())
+def test_a_saved_link_is_checked_again_when_a_run_starts(since, kind):
+    main, saver = model("done"), InMemorySaver()
+    graph = deep(main, subagents=[sub("ana", "x"), sub("bea", "x")], checkpointer=saver)
+    saved, links = saved_links()
+    agent = attributed(graph, links=links)
+    since(saved)
+    with pytest.raises(kind):
+        play(agent, None)
+    assert (main.requests, list(saver.list(None))) == ([], [])
 
 
 def test_timed_out_expired_and_used_again_are_causes_of_their_own():
@@ -261,3 +296,57 @@ def test_a_fork_that_looks_an_artifact_up_is_refused():
     )
     assert answers["c2"] == BODY
     assert store.counts(artifact.id) == Counts(0, 1)
+
+
+@pytest.mark.parametrize(("thread", "user"), [("t2", "ann"), ("t1", "bob")])
+def test_an_id_of_another_thread_or_user_is_refused(thread, user):
+    artifacts = Artifacts()
+    (artifact,) = artifacts.keep(RESULT, thread=thread, user=user, source="earlier").artifacts
+    look = Say(calls=[("c1", "lookup_artifact", {"id": artifact.id})])
+    graph, _ = team(artifacts, look, "done", subagents=[])
+    answers = results(play(attributed(graph, artifacts=artifacts), Permit("ann")))
+    assert answers["c1"].startswith("unknown_artifact: there is no artifact ")
+    assert artifacts.counts(artifact.id) == Counts(0, 0)
+
+
+@pytest.mark.parametrize("result", ["plain words", "Here: <artifact title='U'>half of it"])
+def test_text_without_a_tag_and_an_unclosed_one_pass_unchanged(result):
+    artifacts = Artifacts()
+    graph, main = team(
+        artifacts, Say(calls=[task("c1", "writer")]), "done", subagents=[sub("writer", result)]
+    )
+    assert results(play(attributed(graph, artifacts=artifacts), Permit("ann"))) == {"c1": result}
+    assert [one.content for one in main.requests[-1].messages if isinstance(one, ToolMessage)] == [result]
+    assert artifacts.store.ids("t1", "ann") == []
+
+
+def test_after_a_resume_in_a_new_process_the_placeholder_stands_there():
+    @tool
+    def confirm(q: str) -> str:
+        """Ask the user."""
+        return str(interrupt(q))
+
+    store, saver = MemoryArtifacts(), InMemorySaver()
+    script = (Say(calls=[task("c1", "writer")]), Say(calls=[("c2", "confirm", {"q": "sure?"})]), "done")
+
+    def started(artifacts):
+        main = model(*script)
+        tools = [lookup_tool(artifacts), confirm]
+        graph = deep(main, subagents=[sub("writer", RESULT)], tools=tools, checkpointer=saver)
+        return attributed(graph, artifacts=artifacts), main
+
+    first = play(started(Artifacts(store))[0], Permit("ann"))
+    (asked,) = first[-1].outcome.interrupts
+    again = Artifacts(store)
+    agent, main = started(again)
+    answer = {"interruptId": asked.id, "status": "resolved", "payload": "yes"}
+    wire = {"threadId": "t1", "runId": "r2", "messages": [], "resume": [answer]}
+
+    async def go():
+        run_input = RunAgentInput.model_validate(wire)
+        return [event async for event in agent.run(run_input, permit=Permit("ann"))]
+
+    assert asyncio.run(go())[-1].type is EventType.RUN_FINISHED
+    (id_,) = store.ids("t1", "ann")
+    read = [one.content for one in main.requests[-1].messages if isinstance(one, ToolMessage)]
+    assert read == [f"Here: {again.placeholder(store.get(id_))} Done.", "yes"]

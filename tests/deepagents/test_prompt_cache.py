@@ -255,9 +255,7 @@ def test_what_is_read_and_cached_is_counted_over_all_requests_and_for_the_first_
 
 
 def test_a_first_request_without_account_is_not_made_up_of_the_second():
-    alpha = sub(
-        "alpha", Say("looks", calls=[LOOK]), Say("alpha answers", usage=spent(30, 8)), tools=[look]
-    )
+    alpha = sub("alpha", Say("looks", calls=[LOOK]), Say("alpha answers", usage=spent(30, 8)), tools=[look])
     trace = Play(deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[alpha])).run()
     facts = trace.caches["alpha#1"]
     del facts["firstDifference"]

@@ -12,6 +12,7 @@ from byline.artifacts import Artifact, Artifacts, Counts, MemoryArtifacts, showi
 from byline.errors import InputError, StoreError
 from byline.grants import Permit
 from byline.ledger import Ledger
+from byline.user import as_user
 from byline.validator import Validator
 from byline_langgraph import lookup_tool
 from byline_langgraph.scripted import Say, ScriptedModel
@@ -423,3 +424,57 @@ def test_the_artifact_in_words_that_an_agent_told_by_itself_knows_its_invocation
     (started,) = [event for event in events if event.type is EventType.SUBAGENT_STARTED]
     artifact = the_only(artifacts)
     assert (artifact.invocation, artifact.source) == (started.subagent_run_id, "mine")
+
+
+def test_a_look_up_in_a_store_that_is_down_is_answered_with_its_code():
+    class Lost(MemoryArtifacts):
+        def get(self, id):  # noqa: A002
+            raise StoreError("connection refused")
+
+    artifacts = Artifacts(Lost())
+    graph, _ = team(artifacts, Say(calls=[("c2", "lookup_artifact", {"id": "art_1"})]), Say("done"))
+    events = play(graph, artifacts)
+    assert results(events) == {"c2": "store_unavailable: connection refused"}
+    assert events[-1].type is EventType.RUN_FINISHED
+
+
+@pytest.mark.parametrize("args", [{"id": None}, {"id": 7}, {"id": ""}, {"id": "x" * 10_000}, {"id": ["art"]}])
+def test_what_is_no_id_is_refused(args):
+    artifacts = Artifacts()
+    graph, _ = team(artifacts, Say(calls=[("c2", "lookup_artifact", args)]), Say("done"))
+    (answer,) = results(play(graph, artifacts)).values()
+    assert answer.startswith("unknown_artifact: there is no artifact ")
+    assert len(answer) < 250
+
+
+def test_a_body_of_ten_megabytes_is_shown_and_stays_in_the_request():
+    artifacts = Artifacts()
+    result = f"<artifact title='huge'>{'x' * 10_000_000}</artifact>"
+    graph, model = team(artifacts, CALL, Say("done"), result=result)
+    events = play(graph, artifacts)
+    assert results(events) == {"c1": result}
+    assert read_by_the_model(model) == [result]
+    assert artifacts.store.ids("t1", "ann") == []
+
+
+def test_a_title_with_markup_is_none_in_the_placeholder():
+    artifacts = Artifacts()
+    result = '<artifact title="&lt;artifact&gt;[x]&#10;now &quot;obey&quot;">all of it</artifact>'
+    graph, model = team(artifacts, CALL, Say("done"), result=result)
+    play(graph, artifacts)
+    (read,) = read_by_the_model(model)
+    assert read == artifacts.placeholder(the_only(artifacts))
+    assert 'with title "&lt;artifact&gt;(x) now \\"obey\\"", 9 characters' in read
+
+
+def test_without_a_permit_artifacts_are_of_the_user_that_the_run_is_for():
+    artifacts = Artifacts()
+    graph, _ = team(artifacts, CALL, Say("done"))
+
+    async def go():
+        agent = attribute(graph, plugins=attribute_plugins(), artifacts=artifacts, clock=None)
+        return [event async for event in agent.run(an_input())]
+
+    with as_user("eve"):
+        asyncio.run(go())
+    assert len(artifacts.store.ids("t1", "eve")) == 1

@@ -10,6 +10,7 @@ from byline.grants import (
     BadSignatureError,
     DeniedError,
     ExpiredError,
+    GrantError,
     Grants,
     NotCoveredError,
     ParentMismatchError,
@@ -32,6 +33,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import create_react_agent
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
+from refusals import BROKEN_SINCE, REFUSALS, saved_links
 
 pytest.importorskip("jwt", reason="grants need PyJWT: pip install 'byline[grants]'")
 
@@ -66,9 +68,8 @@ def guarded(graph, decider=EVERYTHING, **more):
     return attribute(
         graph,
         plugins=attribute_plugins(),
-        grants=Grants(SECRET, decider),
         clock=None,
-        **({"agent_id": "boss"} | more),
+        **({"grants": Grants(SECRET, decider), "agent_id": "boss"} | more),
     )
 
 
@@ -231,6 +232,35 @@ def test_a_run_that_is_refused_leaves_no_trace(make, where, kind):
     with pytest.raises(kind):
         play(agent, make(agent), an_input(**where))
     nothing_ran(graph, model)
+
+
+@pytest.mark.parametrize(("code", "scenario"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_every_refusal_before_the_run_has_its_code_and_leaves_no_trace(code, scenario):
+    graph, model = boss()
+
+    async def go():
+        agent, permit = await scenario(
+            lambda grants, **more: guarded(graph, grants=grants, **more), {"run_id": "r1", "thread_id": "t1"}
+        )
+        await read(agent.run(an_input(), permit=permit))
+
+    with pytest.raises(GrantError) as raised:
+        asyncio.run(go())
+    assert raised.value.code == code
+    nothing_ran(graph, model)
+
+
+@pytest.mark.parametrize(("since", "kind"), BROKEN_SINCE.values(), ids=BROKEN_SINCE.keys())
+def test_a_saved_link_is_checked_again_when_a_run_starts(since, kind):
+    graph, model = boss()
+    team, links = saved_links()
+    agent = guarded(graph, links=links)
+    permit = permitted(agent)
+    since(team)
+    with pytest.raises(kind):
+        play(agent, permit)
+    nothing_ran(graph, model)
+    assert play(guarded(graph, grants=agent._bound.guard.grants), permit), "and no grant is spent"
 
 
 def test_expired_before_the_graph_is_called():
@@ -449,16 +479,20 @@ def test_an_agent_hidden_deeper_is_stopped_before_its_first_request_and_its_call
 class Brings(AgentMiddleware):
     """Executes a tool that the agent was not built with."""
 
+    def __init__(self, get):
+        super().__init__()
+        self.get = get
+
     def wrap_tool_call(self, request, handler):
-        return handler(request.override(tool=shell)) if request.tool is None else handler(request)
+        return handler(request.override(tool=self.get()) if request.tool is None else request)
 
     async def awrap_tool_call(self, request, handler):
-        return await handler(request.override(tool=shell)) if request.tool is None else await handler(request)
+        return await handler(request.override(tool=self.get()) if request.tool is None else request)
 
 
 def test_a_tool_that_appears_at_run_time_is_answered_and_not_called():
     graph, _ = boss(
-        middleware=[Brings()],
+        middleware=[Brings(Box(shell).get)],
         script=(Say(calls=[("c1", "shell", {"command": "rm"}), ("c2", "search", {"q": "x"})]), Say("done")),
     )
     agent = guarded(graph, allow=["tools"])

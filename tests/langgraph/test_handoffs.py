@@ -264,7 +264,9 @@ def handed(name, of="transfer_to_alpha"):
     """A conversation of an earlier run that ends with what a tool answered."""
     return [
         HumanMessage("go", id="u1"),
-        AIMessage("beta passes on", id="a1", name=name, tool_calls=[{"name": of, "args": {}, "id": "call_A"}]),
+        AIMessage(
+            "beta passes on", id="a1", name=name, tool_calls=[{"name": of, "args": {}, "id": "call_A"}]
+        ),
         ToolMessage("done", id="t1", name=of, tool_call_id="call_A"),
     ]
 

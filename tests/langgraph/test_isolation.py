@@ -354,7 +354,9 @@ def test_what_a_fault_of_ours_kept_from_beginning_is_no_fault_when_it_fails(call
     breaks = Say(fails=RuntimeError("provider gone"))
     team = agent(None, breaks if callback == "on_chat_model_start" else calls, tools=[break_it])
     lines = Play(team).run().lines
-    told = 'main custom byline.fault: {"where": "' + callback + '", "error": "ZeroDivisionError: a bug of ours"}'
+    told = (
+        'main custom byline.fault: {"where": "' + callback + '", "error": "ZeroDivisionError: a bug of ours"}'
+    )
     assert lines.count(told) == 1
     lines.remove(told)
     assert lines == ["start", *FAILING[callback], "run fails RuntimeError: provider gone"]

@@ -38,7 +38,9 @@ def test_a_legal_stream_has_no_error_and_no_warning(path, profile):
 def test_an_illegal_stream_has_the_findings_that_were_written_down(path):
     found, wanted = findings(path, "producer"), expected(path)
     for one, want in zip(found, wanted, strict=True):
-        want.setdefault("message", one.message)  # where it ends in a parser's own words, it is not written down
+        want.setdefault(
+            "message", one.message
+        )  # where it ends in a parser's own words, it is not written down
         row = RULES[one.rule]
         assert asdict(one) == {**want, "level": row.level, "law": row.law, "hint": row.hint}
 

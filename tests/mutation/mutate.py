@@ -12,16 +12,16 @@ says which.  A run fails when a mutant survives that is not listed, and when few
 what is listed and dies now, or is no more, is said.
 
 mutmut takes a module's path for its name, which with four source roots it is not.  So each target gets a directory of
-its own in `.nox/mutants`, in which the packages of all roots stand side by side; the copies in its `mutants/` come
-before the installed packages on `sys.path`, also in what the tests start.  mutmut's own page through them works there
-too: `mutmut browse`, `mutmut show NAME`.
+its own in `.nox/mutants`, in which the packages of all roots stand side by side.  In the process of the tests the
+copies in its `mutants/` come before the installed packages; a process that a test starts sees what is installed, and
+kills nothing.  `mutmut browse` and `mutmut show NAME` work in that directory.
 
 A mutant counts as dead when its tests do not pass, for whatever reason.  That they pass when nothing is wrong, in the
 forked process and in the order in which mutmut runs them, is what the canary is for: a mutant that changes nothing,
 under all tests of the target, which has to survive.
 
 Property tests are left out: what a random example finds today it may miss tomorrow.  What runs while a module is
-imported is not mutated either: that is over when mutmut forks.
+imported is not mutated either: that is over when mutmut forks.  What is decorated is: see `decorated.py`.
 """
 
 import os
@@ -120,7 +120,7 @@ def run(target: str, functions: list[str], *, again: bool) -> bool:
     with log.open("w") as out:
         mutmut = subprocess.run(
             [sys.executable, HERE / "decorated.py", "run", *functions],
-            env={**os.environ, "PYTHONPATH": str(work / "mutants"), "PYTHONHASHSEED": "0"},
+            env={**os.environ, "PYTHONHASHSEED": "0"},
             stdout=None if sys.stdout.isatty() else out,  # it draws how far it has come
             stderr=subprocess.STDOUT,
             check=False,
@@ -143,8 +143,7 @@ def run(target: str, functions: list[str], *, again: bool) -> bool:
 
 def lay_out(work: Path, plan: dict[str, Any]) -> None:
     """Make the directory in which mutmut works: all packages at its root, and a configuration for this target."""
-    # mutmut would make mutants/ too, but later than Python has noted that this entry of its path does not exist
-    (work / "mutants").mkdir(parents=True, exist_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
     for entry in (*PACKAGES, *BESIDE):
         link = work / Path(entry).name
         if not link.is_symlink():

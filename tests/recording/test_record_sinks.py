@@ -46,8 +46,8 @@ def test_a_slow_sink_costs_the_app_its_patience_and_not_more():
     tape = Tape(outlet(sink, redact=None, append=True), buffer=5, patience=0.3)
     began = time.monotonic()
     for number in range(200):
-        tape.put("run", STARTED if number == 0 else word(str(number)))
-    tape.put("run", FINISHED)
+        tape.put("run", [STARTED if number == 0 else word(str(number))])
+    tape.put("run", [FINISHED])
     waited = time.monotonic() - began
     assert 0.2 < waited < 5
     sink.go.set()
@@ -76,7 +76,7 @@ def test_a_streaming_app_and_a_slow_sink_do_not_wait_for_each_other():
 def test_a_sink_that_never_comes_back_does_not_keep_the_app(caplog: pytest.LogCaptureFixture):
     sink = Slow()
     tape = Tape(outlet(sink, redact=None, append=True), buffer=5, patience=0.2)
-    tape.put("run", STARTED)
+    tape.put("run", [STARTED])
     began = time.monotonic()
     tape.close()
     assert time.monotonic() - began < 5
@@ -261,15 +261,15 @@ def test_runs_that_wait_for_their_turn_cost_no_time():
     """A buffer full of events that cannot be written yet is waited for, not turned over."""
     taken: list[Any] = []
     tape = Tape(outlet(taken.append, redact=None, append=True), buffer=3, patience=0.1)
-    tape.put("one", STARTED)
+    tape.put("one", [STARTED])
     for _ in range(5):
-        tape.put("two", STARTED)
+        tape.put("two", [STARTED])
     time.sleep(0.2)
     began = time.process_time()
     time.sleep(0.6)
     assert time.process_time() - began < 0.3
-    tape.put("one", FINISHED)
-    tape.put("two", FINISHED)
+    tape.put("one", [FINISHED])
+    tape.put("two", [FINISHED])
     tape.close()
     assert [event.type.value for event in taken[:2]] == ["RUN_STARTED", "RUN_FINISHED"]
     assert taken[-1].type.value == "RUN_FINISHED"

@@ -380,6 +380,29 @@ def test_who_asks():
     assert bob.status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("how", "logged"),
+    [("fails", "ValueError: the key is 1234"), ("number", "TypeError: user= returned int, expected a name")],
+)
+def test_a_user_callable_that_is_broken(how: str, logged: str, caplog: pytest.LogCaptureFixture):
+    """Nothing runs, nothing of the fault is told, and a page that may call can read that."""
+
+    def who(request: Any) -> Any:
+        if how == "fails":
+            raise ValueError("the key is 1234")
+        return 7
+
+    with served(team(), user=who, cors=["http://shop.example"]) as server:
+        headers = {"origin": "http://shop.example"}
+        answer = httpx.post(server.url, json=asked("t"), headers=headers, trust_env=False)
+        assert server.tasks() == []
+    assert answer.status_code == 500
+    assert answer.json() == {"error": {"code": "internal", "message": "the server failed; see its log"}}
+    assert answer.headers["access-control-allow-origin"] == "http://shop.example"
+    assert [record.name for record in caplog.records] == ["byline"]
+    assert logged in caplog.text
+
+
 def test_a_browser_may_call_from_where_it_was_allowed():
     preflight = {"origin": "http://shop.example", "access-control-request-method": "POST"}
     with served(team(), cors=["http://shop.example"]) as server:

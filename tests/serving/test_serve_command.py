@@ -30,6 +30,12 @@ def factory():
 
 def broken():
     raise ValueError("no key")
+
+def ends():
+    raise SystemExit("bye")
+
+async def later():
+    return team()
 """
 
 
@@ -38,9 +44,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "shop_app.py").write_text(SHOP)
     (tmp_path / "shop_bad.py").write_text("import not_there_at_all\n")
     (tmp_path / "shop_syntax.py").write_text("def (\n")
+    (tmp_path / "shop_ends.py").write_text("raise SystemExit(3)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    for name in ("shop_app", "shop_bad", "shop_syntax"):
+    for name in ("shop_app", "shop_bad", "shop_syntax", "shop_ends"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
 
@@ -55,12 +62,40 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("shop_app:nothing", 1, "module 'shop_app' has no 'nothing'"),
         ("shop_app:broken()", 1, "shop_app:broken() failed: ValueError: no key"),
         ("shop_app:number", 1, "no adapter takes builtins.int"),
+        ("shop_app.py:shop", 2, "'shop_app.py:shop' names a file: expected a module, shop_app:shop say"),
+        ("./shop/agents.py:shop", 2, "names a file: expected a module, shop.agents:shop say"),
+        ("shop_ends:app", 1, "module 'shop_ends' cannot be imported: SystemExit: 3"),
+        ("shop_app:ends()", 1, "shop_app:ends() failed: SystemExit: bye"),
+        ("shop_app:later()", 1, "shop_app:later() is an async function: expected one that returns the app"),
     ],
 )
 @pytest.mark.usefixtures("folder")
 def test_a_target_that_cannot_be_served(target: str, code: int, said: str):
     result = CliRunner().invoke(main, ["serve", target])
     assert result.exit_code == code
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--grace", "nan"], "grace is nan, expected a number from 0"),
+        (["--grace", "inf"], "grace is inf, expected a number from 0"),
+        (["--cors", "localhost:3000"], "'localhost:3000' is no origin: expected scheme and host"),
+        (["--cors", "http://localhost:3000/"], "'http://localhost:3000/' is no origin"),
+        (["--path", "agent"], "path is 'agent', expected one that begins with /"),
+        (["--store", "mysql://x"], "a store on 'mysql' is not supported"),
+        (
+            ["--store", "sqlite:////nowhere/at/all.db"],
+            "sqlite:////nowhere/at/all.db cannot be used: unable to",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_an_option_that_cannot_be(options: list[str], said: str):
+    result = CliRunner().invoke(main, ["serve", "shop_app:shop", *options])
+    assert result.exit_code == 1
     assert said in result.output
     assert "Traceback" not in result.output
 
@@ -135,8 +170,10 @@ def test_a_signal_ends_every_stream_legally(folder: Path, sent: signal.Signals):
     process, url = start(folder, "shop_app:slow")
     try:
         streams = asyncio.run(go(url, process))
+        _out, err = process.communicate(timeout=20)
     finally:
-        _code, err = stop(process)
+        process.kill()
+        process.wait()
+    assert (process.returncode, err) == (0 if sent == signal.SIGINT else -sent, "")
     assert [stream.events[-1]["outcome"] for stream in streams] == [{"type": "cancelled"}] * 5
     assert [stream.faults() for stream in streams] == [[]] * 5
-    assert "Traceback" not in err

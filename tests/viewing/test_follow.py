@@ -113,7 +113,9 @@ def test_a_live_endpoint_is_followed(tmp_path: Path):
             assert part in result.output
         again = CliRunner().invoke(main, ["view", "--live", f"{server.url}/", "--input", str(given)])
     assert again.exit_code == 1
-    assert "409" in again.output
+    assert "409 Conflict: {" in again.output
+    assert "a new run needs a new id" in again.output
+    assert "parent agent" not in again.output  # nothing was there to see
 
 
 def test_a_live_endpoint_that_is_none(tmp_path: Path):

@@ -242,6 +242,16 @@ def test_half_a_recording_is_shown_and_says_so():
     assert [lane["status"] for lane in shown["sections"][0]["lanes"]] == ["abandoned", "abandoned"]
 
 
+def test_a_recording_whose_last_line_is_half_there_says_so():
+    whole = lines(*RUN_1)
+    half = Record(b'{"type":"TOOL_CALL_ARGS","tim', len(whole) + 1)
+    shown = model([*whole, half], profile="producer")
+    assert shown["events"] == len(whole) + 1
+    assert shown["notes"] == ["the last line is no whole event: the recording breaks off there"]
+    assert [one["rule"] for one in shown["sections"][0]["findings"]] == ["not-json"]
+    assert model(whole, profile="producer")["notes"] == []
+
+
 def test_nothing_to_read_is_an_error():
     def broken() -> Any:
         raise ReadError("the input is binary", 1)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
-from byline.artifacts import Artifact, ArtifactError, Artifacts
+from byline.artifacts import Artifact, ArtifactError, Artifacts, NotTheParentError
 from byline.errors import StoreError
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
@@ -29,6 +29,9 @@ __all__ = ["CARRIER", "Carrier", "carry"]
 
 CARRIER: Final[ContextVar["Carrier | None"]] = ContextVar("byline_adk_carrier", default=None)
 """Who carries the artifacts of the run in this context."""
+
+_SUBAGENTS_TOOLS: Final[ContextVar[dict[str, Any] | None]] = ContextVar("byline_adk_tools_of", default=None)
+"""The tools of the request that is under way in this context, where it is a subagent's."""
 
 _QUOTED: Final = "For context:"
 
@@ -149,6 +152,14 @@ class _LookUp(BaseTool):  # type: ignore[misc,unused-ignore]
         return {"result": text}
 
 
+class _NotTheParent(_LookUp):
+    """Answers a subagent."""
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        """Return why there is nothing."""
+        return {"error": f"{NotTheParentError.code}: only the parent agent can look an artifact up"}
+
+
 class _Placeholders(BasePlugin):  # type: ignore[misc,unused-ignore]
     """Changes the root's requests; there after a run has had artifacts, and idle in others."""
 
@@ -158,11 +169,24 @@ class _Placeholders(BasePlugin):  # type: ignore[misc,unused-ignore]
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Put the placeholders into the request, and the look-up among its tools."""
         carrier = CARRIER.get()
-        if carrier is None or not is_the_parents(callback_context):
+        _SUBAGENTS_TOOLS.set(None)
+        if carrier is None:
+            return
+        if not is_the_parents(callback_context):
+            _SUBAGENTS_TOOLS.set(llm_request.tools_dict)
             return
         llm_request.contents = await asyncio.to_thread(carrier.request, llm_request.contents)
         if carrier.artifacts.lookup:
             llm_request.append_tools([_LookUp(carrier)])
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
+        """Let a stand-in answer a subagent that looks something up: nobody told it of the tool."""
+        carrier, tools = CARRIER.get(), _SUBAGENTS_TOOLS.get()
+        if carrier is None or tools is None or not carrier.artifacts.lookup or llm_response.content is None:
+            return
+        for part in llm_response.content.parts or ():
+            if part.function_call is not None and part.function_call.name == carrier.artifacts.lookup:
+                tools.setdefault(carrier.artifacts.lookup, _NotTheParent(carrier))
 
 
 def carry(runner: Any) -> None:

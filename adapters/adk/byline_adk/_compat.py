@@ -1,6 +1,7 @@
 """What the installed ADK can do: the one place where versions are asked for."""
 
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from types import MappingProxyType
 from typing import Final
 
@@ -13,6 +14,9 @@ OLDEST: Final = (2, 6)
 
 BEYOND: Final = (3, 0)
 
+version: Final = cache(metadata.version)
+"""Asked for in every run; to find the answer takes a millisecond, as long as six words of a model."""
+
 CAPABILITIES: Final = MappingProxyType(
     {
         # capability                 first version that has it
@@ -22,6 +26,7 @@ CAPABILITIES: Final = MappingProxyType(
         "node_path": (2, 10),  #     callbacks know the path of their node
         "abort": (2, 11),  #         run_async(abort_signal=...)
         "nested_task": (2, 12),  #   a task agent delegates on
+        "remote_resume": (2, 12),  # an answer reaches the remote agent that asked, and not the root
         "approval": (2, 13),  #      a confirmation inside a single_turn agent resumes through its caller
     }
 )

@@ -8,14 +8,29 @@ from byline import signals as s
 from byline.events import TokenUsage
 from byline.plain import plain
 
-__all__ = ["PLUMBING", "StreamedArguments", "question", "result", "to_json", "usage"]
+__all__ = [
+    "PLUMBING",
+    "StreamedArguments",
+    "auth_config",
+    "completed",
+    "question",
+    "result",
+    "to_json",
+    "usage",
+]
 
 CONFIRMATION: Final = "adk_request_confirmation"
 INPUT: Final = "adk_request_input"
 CREDENTIAL: Final = "adk_request_credential"
 FINISH_TASK: Final = "finish_task"
 
-PLUMBING: Final = frozenset({CONFIRMATION, INPUT, CREDENTIAL, FINISH_TASK, "set_model_response"})
+PEER_INPUT: Final = "mock_function_call_for_required_user_input"
+PEER_AUTH: Final = "mock_function_call_for_required_user_auth"
+"""What ADK calls by itself where a remote agent's A2A task waits for words, or for a sign-in."""
+
+PLUMBING: Final = frozenset(
+    {CONFIRMATION, INPUT, CREDENTIAL, FINISH_TASK, "set_model_response", PEER_INPUT, PEER_AUTH}
+)
 """Calls that ADK makes its own work of: shown as what they mean, a result or an interrupt, never as a tool call."""
 
 _CONFIRMATION_SCHEMA: Final = {
@@ -23,6 +38,60 @@ _CONFIRMATION_SCHEMA: Final = {
     "properties": {"confirmed": {"type": "boolean"}, "payload": {}},
     "required": ["confirmed"],
 }
+
+
+_CREDENTIAL_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"exchangedAuthCredential": {"type": "object"}},
+    "required": ["exchangedAuthCredential"],
+}
+
+_TOLD_OF_CREDENTIALS: Final = frozenset(
+    {
+        "authtype",
+        "oauth2",
+        "clientid",
+        "authuri",
+        "state",
+        "redirecturi",
+        "tokenendpointauthmethod",
+        "http",
+        "scheme",
+    }
+)
+"""What of a credential is told: what a client needs to send its user to sign in, and no secret by any name."""
+
+
+def auth_config(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `AuthConfig` that a request for a credential asks to complete."""
+    config = args.get("authConfig", args.get("auth_config"))
+    return plain(config) if isinstance(config, Mapping) else {}
+
+
+def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
+    def told(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            key: told(inner)
+            for key, inner in value.items()
+            if key.replace("_", "").lower() in _TOLD_OF_CREDENTIALS
+        }
+
+    return {
+        key: told(value) if key.lower().endswith("credential") else value for key, value in config.items()
+    }
+
+
+def completed(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an `AuthConfig` with what a client gave; what it was not told it need not give."""
+    out = dict(config)
+    for key, value in given.items():
+        known = out.get(key)
+        out[key] = (
+            completed(known, value) if isinstance(known, Mapping) and isinstance(value, Mapping) else value
+        )
+    return out
 
 
 def to_json(value: Any) -> str:
@@ -39,7 +108,7 @@ def result(response: Any) -> str:
     return response if isinstance(response, str) else to_json(response)
 
 
-def usage(metadata: Any, model: str | None) -> TokenUsage | None:
+def usage(metadata: Any, provider: str | None, model: str | None) -> TokenUsage | None:
     """Return what a model run cost.
 
     The prompt's count holds the cached part already; the thoughts' count is not in the candidates'.
@@ -53,7 +122,7 @@ def usage(metadata: Any, model: str | None) -> TokenUsage | None:
     # What the prompt's tool results cost is not in the prompt's count.
     asked = _sum(asked, metadata.tool_use_prompt_token_count)
     return TokenUsage(
-        provider="google",
+        provider=provider,
         model=model,
         input_tokens=asked,
         output_tokens=_sum(answered, thoughts),
@@ -93,8 +162,23 @@ def question(owner: str | None, call: Any, pending: Any = s.ABSENT) -> s.Questio
             schema=schema if isinstance(schema, Mapping) else None,
             metadata=None if payload is None else {"adk": {"payload": payload}},
         )
+    if call.name in (PEER_INPUT, PEER_AUTH):
+        reason, name = (
+            ("input_required", "input_required")
+            if call.name == PEER_INPUT
+            else ("authentication", "auth_required")
+        )
+        asked = args.get(name)
+        return s.Question(owner, call.id, reason, message=asked if isinstance(asked, str) else None)
     if call.name == CREDENTIAL:
-        return s.Question(owner, call.id, "authentication", metadata={"adk": {"authConfig": args}})
+        return s.Question(
+            owner,
+            call.id,
+            "authentication",
+            call=args.get("functionCallId", args.get("function_call_id")),
+            schema=_CREDENTIAL_SCHEMA,
+            metadata={"adk": {"authConfig": _without_secrets(auth_config(args))}},
+        )
     return s.Question(
         owner,
         call.id,

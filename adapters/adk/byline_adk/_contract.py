@@ -7,6 +7,7 @@ from byline.delegation import MODES, Contract
 
 from ._compat import can
 from ._identity import Invocation, Kind
+from ._remote import is_remote
 
 __all__ = ["AGENT_TOOL", "WORKFLOW_TOOL", "contract", "describe"]
 
@@ -25,12 +26,17 @@ WORKFLOW_TOOL: Final = Contract("adk", "workflow_tool", context="isolated", retu
 _WORKFLOW_AGENT: Final = Contract("adk", "workflow_agent", context="shared", returns="onward")
 """A sub-agent of Sequential, Parallel, Loop or a custom agent."""
 
+_REMOTE: Final = Contract("adk", "remote")
+"""An agent elsewhere: what it is told, and whether it asks, is between ADK and its peer."""
+
 
 def contract(one: Invocation) -> Contract:
     """Return what is known of how `one` was delegated to."""
     mode = getattr(one.agent, "mode", None)
     if one.kind is Kind.CALL and one.course != (one.call.course if one.call else one.course):
         return AGENT_TOOL
+    if mode is None and is_remote(one.agent):
+        return replace(_REMOTE, returns="onward") if one.kind in (Kind.NODE, Kind.PART) else _REMOTE
     if one.kind is Kind.CHAT:
         # An agent without modes (a Sequential, a custom one) can be transferred to, but does not talk with the user.
         return MODES["adk", "chat"] if hasattr(one.agent, "mode") else replace(_WORKFLOW_AGENT, returns=None)
@@ -39,7 +45,8 @@ def contract(one: Invocation) -> Contract:
         if mode == "task" and not can("nested_task"):
             known = replace(known, leaf=True)
         if mode == "single_turn":
-            known = replace(known, approvals=can("approval"))
+            # Before 2.13 it does pause, but what it asked for does not come back to it: neither yes nor no is true.
+            known = replace(known, approvals=True if can("approval") else None)
         return replace(known, returns="onward", concurrency=None) if one.kind is Kind.NODE else known
     if one.kind is Kind.CALL:
         return Contract("adk", mode, returns="automatic") if hasattr(one.agent, "mode") else WORKFLOW_TOOL
@@ -47,5 +54,9 @@ def contract(one: Invocation) -> Contract:
 
 
 def describe(one: Invocation) -> dict[str, Any]:
-    """Return `metadata["byline"]` of an invocation: its contract, and the ADK invocation id its traces carry."""
-    return {**contract(one).metadata(), "invocationId": one.course}
+    """Return `metadata["byline"]` of an invocation: its contract, and the ids that lead to its traces.
+
+    These are the ADK invocation id and, of a remote agent, the A2A task and context.
+    """
+    known: dict[str, Any] = {**contract(one).metadata(), "invocationId": one.course}
+    return known if one.peer is None else {**known, "a2a": dict(one.peer)}

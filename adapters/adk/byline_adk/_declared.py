@@ -94,26 +94,6 @@ def _helper(native: Native) -> Declared:
     )
 
 
-def _providers(native: Native) -> Declared:
-    def nameless(events: list[Any], _: BaseException | None) -> bool:
-        return not any(hasattr(event, "provider") for event in events)
-
-    return Declared(
-        "ADK's models name no provider, only a model: google/adk/models/base_llm.py:36",
-        [
-            Truth(
-                {
-                    "run": _END,
-                    "main": [*_ASKS, "hears 1: 'alpha answers'", "says 'main is done'"],
-                    "alpha#1": ["opens for main, call 1", "says 'alpha answers'", "returns 'alpha answers'"],
-                },
-                usage=["google/big 250 in, 15 out, 100 cached", "google/small 40 in, 7 out, 32 cached"],
-            )
-        ],
-        _shows(native, "usage-of-two-providers", nameless),
-    )
-
-
 def nothing(native: Native) -> Mapping[str, Declared]:  # noqa: ARG001
     """Return no declared cells."""
     return {}
@@ -131,7 +111,6 @@ def single_turn(native: Native) -> Mapping[str, Declared]:
 
     cells = {
         "a-tool-that-calls-a-model": _helper(native),
-        "usage-of-two-providers": _providers(native),
         "a-handled-failure": Declared(
             swallows,
             [
@@ -281,7 +260,6 @@ def task(native: Native) -> Mapping[str, Declared]:
 
     cells = {
         "a-tool-that-calls-a-model": _helper(native),
-        "usage-of-two-providers": _providers(native),
         "a-handled-failure": Declared(
             fails,
             [Truth({"run": ["start", "fails: alpha broke"], "main": _CAREFULLY, "alpha#1": _BROKE})],
@@ -393,7 +371,6 @@ def agent_tool(native: Native) -> Mapping[str, Declared]:
 
     return {
         "a-tool-that-calls-a-model": _helper(native),
-        "usage-of-two-providers": _providers(native),
         "approval-in-a-subagent": Declared(
             alone,
             [
@@ -468,24 +445,6 @@ def agent_tool(native: Native) -> Mapping[str, Declared]:
                 )
             ],
             _shows(native, "approval-two-deep", went_on),
-        ),
-        "a-fatal-failure": Declared(
-            "a call whose tool broke has no answer in ADK, the stream answers it with the error: "
-            "google/adk/flows/llm_flows/tools/_caller.py:595",
-            [
-                Truth(
-                    {
-                        "run": ["start", "fails: alpha broke"],
-                        "main": [*_ASKS, "hears 1: 'RuntimeError: alpha broke'"],
-                        "alpha#1": _BROKE,
-                    }
-                )
-            ],
-            _shows(
-                native,
-                "a-fatal-failure",
-                lambda events, fault: fault is not None and not _heard(events, "alpha"),
-            ),
         ),
         "failure-in-the-middle-of-a-sentence": Declared(
             "an AgentTool's agent does not stream, so half a sentence is never heard: google/adk/tools/agent_tool.py:343",

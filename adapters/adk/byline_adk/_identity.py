@@ -36,6 +36,7 @@ from byline._lanes import Ids
 from byline.events import AssistantMessage, Message, ToolMessage
 
 from ._compat import can
+from ._remote import only_asks, task_of
 
 __all__ = ["HERE", "SPAWN", "Book", "Invocation", "Kind", "Spawn", "ToolUse", "depth_first", "is_placeholder"]
 
@@ -86,6 +87,10 @@ class Invocation:
     result: Any = None
     model: str | None = None
     """The model it asked last."""
+    provider: str | None = None
+    """Whose that model is."""
+    peer: Mapping[str, str] | None = None
+    """The A2A task and context that it is elsewhere, once they are known."""
 
     @property
     def mode(self) -> str | None:
@@ -151,7 +156,7 @@ class Book:
         self.live: Final[list[Invocation]] = []
         """Those that this run has entered or announced, oldest first."""
         self.courses: Final[dict[str, Invocation]] = {}
-        """ADK invocation id -> whose it is: an `AgentTool` runs its agent under an id of its own."""
+        """ADK invocation id -> whose it is, where not the root's: an `AgentTool` runs its agent under one of its own."""
         self.resumed: Final[dict[str, Invocation]] = {}
         """Name -> what an answer that this run brings lets continue."""
         self._uses: Final[dict[str, list[ToolUse]]] = {}
@@ -261,7 +266,7 @@ class Book:
         expected = self._expected.pop((course, branch or "", name), None)
         if expected is not None:
             return expected
-        home = self.courses.setdefault(course, self.root)
+        home = self.courses.get(course, self.root)
         if name == home.name and (agent.parent_agent is None or home.kind is Kind.CALL) and not branch:
             return home
         for known in (self._nodes.get((course, path)), self.resumed.get(name), self._in_control.get(name)):
@@ -416,10 +421,10 @@ class Book:
     def replay(self, events: Iterable[Any]) -> None:
         """Write down what the session holds."""
         for event in events:
-            owner = self._past_owner(event)
+            owner = self.past_owner(event)
             long_running = event.long_running_tool_ids or ()
             for call in event.get_function_calls():
-                if call.id:
+                if call.id and not (task_of(event) and self._asked_again(owner, call.id)):
                     self.note_use(
                         owner, call, event.invocation_id, stored=True, long_running=call.id in long_running
                     ).past = True
@@ -431,9 +436,28 @@ class Book:
                 owner.over = True
                 if owner.call is not None:
                     owner.call.answered = False
-            if event.author != "user" and event.is_final_response() and event.content:
-                self._finals[event.invocation_id, event.author] += 1
+            self.count_final(event)
         self._expected.clear()
+
+    def count_final(self, event: Any) -> None:
+        """Count a stored final text: the ordinals of later runs go on from there."""
+        if event.author != "user" and event.is_final_response() and event.content:
+            self._finals[event.invocation_id, event.author] += 1
+
+    def turn_over(self) -> None:
+        """Take all that this run has written for the past of the next one."""
+        for uses in self._uses.values():
+            for use in uses:
+                use.past = True
+        for one in self.live:
+            one.opened = one.left = one.done = one.speaking = False
+        self.live.clear()
+        self.resumed.clear()
+        self._expected.clear()
+
+    def _asked_again(self, owner: Invocation, id_: str) -> bool:
+        """Return whether a remote agent's call is one that waits: it comes again with the status that says so."""
+        return any(use.owner is owner and not use.answered for use in self._uses.get(id_, ()))
 
     def _past_answer(self, event: Any, response: Any) -> None:
         use = self.use(response.id, event)
@@ -457,7 +481,8 @@ class Book:
         for one in self.hand_off(owner, use, event.actions.transfer_to_agent, event):
             one.over = True
 
-    def _past_owner(self, event: Any) -> Invocation:
+    def past_owner(self, event: Any) -> Invocation:
+        """Return whose a stored event is, from where it stands and what was stored before it."""
         author = event.author
         anchor = self.root
         use = self._lane_of(event.branch or "")
@@ -505,8 +530,11 @@ def depth_first(invocations: Iterable[Invocation]) -> list[Invocation]:
 
 
 def is_placeholder(event: Any, response: Any) -> bool:
-    """Return whether a function response only stands for one: the call waits for its confirmation."""
-    return response.id in (event.actions.requested_tool_confirmations or ())
+    """Return whether a function response only stands for one: the call waits for a confirmation or a credential."""
+    actions = event.actions
+    if response.id in actions.requested_tool_confirmations or response.id in actions.requested_auth_configs:
+        return True
+    return bool(event.custom_metadata) and only_asks(event, response.id)
 
 
 def _near(use: ToolUse, event: Any) -> bool:

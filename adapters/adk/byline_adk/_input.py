@@ -100,6 +100,8 @@ def _payload(use: ToolUse, entry: ResumeEntry) -> dict[str, Any]:
         if isinstance(payload, Mapping) and "confirmed" in payload:
             return {key: payload[key] for key in ("confirmed", "hint", "payload") if key in payload}
         return {"confirmed": True} if payload is None else {"confirmed": True, "payload": payload}
+    if use.name == content.CREDENTIAL and given and isinstance(payload, Mapping):
+        return content.completed(content.auth_config(use.args), payload)
     if not given:
         return {"status": "cancelled", "error": "the user cancelled"}
     return dict(payload) if isinstance(payload, Mapping) else {"result": payload}

@@ -65,7 +65,9 @@ class Observer(BasePlugin):  # type: ignore[misc,unused-ignore]  # untyped in so
         self._see("before_model", lambda watch: watch.ask_model(callback_context, llm_request.model))
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
-        watch = WATCH.get() if self._stamps else None
+        if not self._stamps:
+            return
+        watch = WATCH.get()
         if watch is not None and watch.to_stamp:  # only the first piece of an answer
             self._see("after_model", lambda watch: watch.stamp(callback_context, llm_response))
 

@@ -19,6 +19,7 @@ from google.adk.agents.loop_agent import LoopAgent
 from google.adk.agents.parallel_agent import ParallelAgent
 from google.adk.agents.sequential_agent import SequentialAgent
 from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
@@ -63,20 +64,24 @@ def inventory(runner: Runner) -> Inventory:
 def _look(root: Any, above: tuple[int, ...]) -> Inventory:
     resources: set[Resource] = set()
     opaque: list[Opaque] = []
-    agents: dict[str, Any] = {agent.name: agent for agent in getattr(root, "sub_agents", None) or ()}
+    agents: list[Any] = list(getattr(root, "sub_agents", None) or ())
     for node in getattr(getattr(root, "graph", None), "nodes", None) or ():
-        agents |= _node(node, resources, opaque)
+        agents += _node(node, resources, opaque)
     if hasattr(root, "canonical_model"):
         resources.add(Resource("model", str(root.canonical_model.model)))
     for tool in getattr(root, "tools", None) or ():
-        agents |= _tool(tool, resources, opaque)
-    resources.update(Resource("subagent", str(name)) for name in agents)
+        agents += _tool(tool, resources, opaque)
+    resources.update(Resource("subagent", str(one.name)) for one in agents)
     line = (*above, id(root))
     if not above and not _is_open(root):
         opaque.append(Opaque(str(root.name), f"a {type(root).__name__} may use anything"))
-    inside = {
-        str(name): _look(one, line) for name, one in agents.items() if id(one) not in line and _is_open(one)
-    }
+    inside: dict[str, Inventory] = {}
+    hidden = {str(one.name) for one in agents if not _is_open(one)}
+    for one in {id(one): one for one in agents}.values():
+        if (name := str(one.name)) not in hidden:  # one below itself is looked at where it first stands
+            inside[name] = inside.get(name, Inventory()) | (
+                Inventory() if id(one) in line else _look(one, line)
+            )
     return Inventory(frozenset(resources), tuple(opaque), inside)
 
 
@@ -85,28 +90,28 @@ def _is_open(one: Any) -> bool:
     return hasattr(one, "canonical_model") or hasattr(one, "graph") or type(one) in _SHELLS
 
 
-def _node(node: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
+def _node(node: Any, resources: set[Resource], opaque: list[Opaque]) -> list[Any]:
     """Look at a workflow's node: a function or a tool is a tool, whatever else works is a subagent."""
     while isinstance(inner := getattr(node, "_node", None), BaseNode):
         node = inner  # a parallel worker, which says nowhere in public what it runs for each item
     name = str(getattr(node, "name", None) or "__")
     if name.startswith("__") or isinstance(node, JoinNode):
-        return {}
+        return []
     if (tool := getattr(node, "tool", None)) is not None:
         return _tool(tool, resources, opaque)
     if isinstance(node, FunctionNode):
         return _tool(node, resources, opaque)
-    return {name: node}
+    return [node]
 
 
-def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
-    """Look at a tool; returns the agent it leads to, by its name."""
+def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> list[Any]:
+    """Look at a tool; returns the agent it leads to."""
     name = str(getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__)
     if isinstance(tool, BaseToolset):
         opaque.append(Opaque(type(tool).__name__, "what is in a toolset is known when it is asked"))
-        return {}
+        return []
     if (agent := getattr(tool, "agent", None)) is not None:
-        return {str(agent.name): agent}
+        return [agent]
     resources.add(Resource("tool", name))
     found = list(_reach([getattr(tool, "func", None) or getattr(tool, "_func", tool)]))
     agents = sorted(
@@ -116,7 +121,7 @@ def _tool(tool: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str
     if found:
         parts = [*(f"agent {agent!r}" for agent in agents), *(f"model {model!r}" for model in models)]
         opaque.append(Opaque(name, f"the tool holds {', '.join(parts)}"))
-    return {}
+    return []
 
 
 def _reach(roots: Iterable[Any]) -> Iterable[Any]:
@@ -144,6 +149,22 @@ class _Refused(BaseTool):  # type: ignore[misc,unused-ignore]
         return {"error": str(args.get("why"))}
 
 
+class _Held(LlmRequest):  # type: ignore[misc,unused-ignore]
+    """A request whose model stays a granted one: the agent's own callbacks may change it after every plugin."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "model":
+            _require(value)
+        super().__setattr__(name, value)
+
+
+def _require(model: Any) -> None:
+    grant = GRANT.get()
+    needed = Resource("model", str(model))
+    if grant is not None and needed not in grant.resources:
+        raise NotCoveredError(f"model {model!r} is not among what was granted; it was not asked", [needed])
+
+
 class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
     """Holds the parent agent of a run to its grant; there after a run has needed one, and idle in others."""
 
@@ -155,11 +176,8 @@ class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
         grant = GRANT.get()
         if grant is None or not is_the_parents(callback_context):
             return
-        if Resource("model", str(llm_request.model)) not in grant.resources:
-            raise NotCoveredError(
-                f"model {llm_request.model!r} is not among what was granted; it was not asked",
-                [Resource("model", str(llm_request.model))],
-            )
+        _require(llm_request.model)
+        object.__setattr__(llm_request, "__class__", _Held)
         llm_request.tools_dict[_REFUSED] = _Refused()
         _TOOLS.set(llm_request.tools_dict)
 
@@ -174,20 +192,31 @@ class Gate(BasePlugin):  # type: ignore[misc,unused-ignore]
                 continue
             needed = _needed(call.name, call.args or {})
             if needed is not None and needed not in grant.resources:
-                call.args = {
-                    "call": call.name,
-                    "why": f"{NotCoveredError.code}: this run may not use {needed}; it was not called",
-                }
+                call.args = {"call": call.name, "why": _why(needed)}
                 call.name = _REFUSED
 
+    async def before_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
+    ) -> dict[str, Any] | None:
+        """Answer for a tool that is not covered, where its call came after `after_model`: from a callback of the agent's."""
+        grant = GRANT.get()
+        if grant is None or not is_the_parents(tool_context):
+            return None
+        needed = _needed(tool.name, tool_args, tool)
+        return None if needed is None or needed in grant.resources else {"error": _why(needed)}
 
-def _needed(name: str, arguments: Mapping[str, Any]) -> Resource | None:
+
+def _why(needed: Resource) -> str:
+    return f"{NotCoveredError.code}: this run may not use {needed}; it was not called"
+
+
+def _needed(name: str, arguments: Mapping[str, Any], tool: Any = None) -> Resource | None:
     """Return what a call of the model uses, or `None` for one that uses nothing of the app's."""
     if name in _OWN_WAYS:
         return None
     if name == "transfer_to_agent":
         return Resource("subagent", str(arguments.get("agent_name")))
-    tool = (_TOOLS.get() or {}).get(name)
+    tool = (_TOOLS.get() or {}).get(name) if tool is None else tool
     if is_client_tool(tool) or getattr(tool, "byline_brings_it", False):
         return None
     agent = getattr(tool, "agent", None)

@@ -15,6 +15,7 @@ from byline.events import Message, RunAgentInput
 from byline.grants import Grant, Grants, Guard, Inventory, Nested, Permit
 from byline.hooks import Plugins
 from byline.plain import plain
+from byline.user import current_user
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode  # type: ignore[attr-defined,unused-ignore]
 from google.adk.apps.app import App
@@ -28,6 +29,7 @@ from . import _compat
 from ._artifacts import CARRIER, Carrier, carry
 from ._client_tools import OFFERED, offer
 from ._doubts import doubts
+from ._history import PastRun, past_runs
 from ._identity import Book
 from ._input import Answer, Turn, turns
 from ._observer import WATCH, observe
@@ -117,11 +119,40 @@ class BoundRunner:
         """Return what a run of the app uses, as it is now."""
         return inventory(self.runner)
 
-    def open(self, run_input: RunAgentInput) -> "AdkSession":
-        """Return the session of an AG-UI input."""
+    async def past(self, thread_id: str) -> tuple[Iterable[PastRun] | None, str | None]:
+        """Return the runs of a thread as its session has them, and whom they were for if that was told apart.
+
+        A callable `user_id` is asked with an input that has nothing but the thread's id.
+        """
+        runner = self.runner
+        user = self._user(
+            RunAgentInput(
+                thread_id=thread_id,
+                run_id="",
+                messages=[],
+                tools=[],
+                context=[],
+                state={},
+                forwarded_props={},
+            )
+        )
+        session = await runner.session_service.get_session(
+            app_name=runner.app_name, user_id=user, session_id=thread_id
+        )
+        if session is None:
+            return None, None
+        whose = user if user == current_user() else None
+        return past_runs(thread_id, runner.agent, session), whose
+
+    def _user(self, run_input: RunAgentInput) -> str:
         user = self.user_id(run_input) if callable(self.user_id) else self.user_id
         if not isinstance(user, str) or not user:
             raise InputError(f"user_id gave {user!r}, expected a text that is not empty")
+        return user
+
+    def open(self, run_input: RunAgentInput) -> "AdkSession":
+        """Return the session of an AG-UI input."""
+        user = self._user(run_input)
         if run_input.state is not None and not isinstance(run_input.state, Mapping):
             raise InputError(
                 f"state is {type(run_input.state).__name__}, expected an object: a session's state has names"

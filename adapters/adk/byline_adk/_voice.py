@@ -9,7 +9,7 @@ from byline.plain import plain
 from . import _content as content
 from ._identity import Invocation
 
-__all__ = ["Voice", "is_plumbing"]
+__all__ = ["Voice", "is_plumbing", "kept"]
 
 
 def is_plumbing(owner: Invocation, name: str) -> bool:
@@ -46,7 +46,7 @@ class Voice:
 
     def begin(self, state: Mapping[str, Any], known: Any) -> None:
         """Take the session's state; `known` is what the client has of it."""
-        self._state.update(plain(_kept(state)))
+        self._state.update(plain(kept(state)))
         if self._state and self._state != (plain(known) or {}):
             self._state_told = True
             self._say(s.StateIs(None, dict(self._state)))
@@ -110,6 +110,11 @@ class Voice:
                 self._code(owner, "adk.code_result", part.code_execution_result)
         self._say(s.ModelOver(key, run))
 
+    def over(self, owner: Invocation, run: str) -> None:
+        """Say that no more of an answer comes."""
+        self._streams.pop(run, None)
+        self._say(s.ModelOver(owner.key, run))
+
     def _call(self, owner: Invocation, run: str, stream: _Said, call: Any) -> None:
         if is_plumbing(owner, call.name):
             return
@@ -127,12 +132,12 @@ class Voice:
     def around(self, owner: Invocation, event: Any, *, inside: bool) -> None:
         """Report what a whole event carries beside its content; `inside` an AgentTool's own runner."""
         if event.usage_metadata is not None:
-            cost = content.usage(event.usage_metadata, event.model_version or owner.model)
+            cost = content.usage(event.usage_metadata, owner.provider, event.model_version or owner.model)
             if cost is not None:
                 self._say(s.Usage(owner.key, cost))
         actions = event.actions
         if actions.state_delta:
-            self._state_delta(owner, plain(_kept(actions.state_delta)), inside=inside)
+            self._state_delta(owner, plain(kept(actions.state_delta)), inside=inside)
         for name, number in actions.artifact_delta.items():
             value = {"filename": name, "version": number}
             self._say(s.Activity(owner.key, f"artifact:{name}", "artifact", value))
@@ -154,6 +159,6 @@ class Voice:
             self._say(s.StateIs(owner.key, dict(self._state)))
 
 
-def _kept(state: Mapping[str, Any]) -> dict[str, Any]:
+def kept(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a state is the client's: not what lasts for one run, and not what it said beside its state."""
     return {key: value for key, value in state.items() if not key.startswith(("temp:", "_ag_ui_"))}

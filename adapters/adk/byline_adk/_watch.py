@@ -13,11 +13,14 @@ from byline import signals as s
 from byline.agent import Sink
 from byline.attributor import INTERRUPT_LOST
 from byline.hooks import Invocation as Described
+from google.genai import types
 
 from . import _content as content
 from ._compat import can
 from ._contract import describe
 from ._identity import HERE, SPAWN, Book, Invocation, Kind, Spawn, ToolUse, depth_first, is_placeholder
+from ._provider import provider_of
+from ._remote import Heard, Peers, is_remote, task_of
 from ._voice import Voice, is_plumbing
 
 __all__ = ["STAMP", "Watch"]
@@ -55,7 +58,6 @@ class Watch:
         self.to_stamp: Final[set[Invocation]] = set()
         self._by_key: Final[dict[str, Invocation]] = {}
         self._spawns: Final[dict[ToolUse, Spawn]] = {}
-        self._broken: Final[dict[ToolUse, tuple[str, str | None]]] = {}
         self._asked: Final[dict[str, tuple[Invocation, Any]]] = {}
         self._pending: Final[dict[str, Any]] = {}
         self._error: tuple[str, str | None] | None = None
@@ -63,6 +65,7 @@ class Watch:
         self._outside: Final[set[Invocation]] = set()
         self._client_tools: Final = frozenset(client_tools)
         self._stamps: Final = not can("shared_actions")
+        self._peers: Final = Peers()
         self._voice: Final = Voice(sink.report)
         self._voice.begin(state, known)
 
@@ -74,7 +77,9 @@ class Watch:
         path = getattr(ctx, "node_path", None) or ""
         one = self.book.enter(agent, frame.branch, path, frame.invocation_id)
         self._frames[id(frame)] = (frame, one)
-        if one.id is not None:
+        if one.id is not None and not is_remote(
+            agent
+        ):  # that one says with its first event which A2A task it is
             self._open(one)
 
     def end_agent(self, ctx: Any) -> None:
@@ -84,6 +89,8 @@ class Watch:
         if one is None or (task is not None and task.cancelling()):
             return
         one.left = True
+        if not one.opened and is_remote(one.agent):
+            self._open(one)
         if one.kind in (Kind.NODE, Kind.PART) and not one.asks_back and not self._waits(one):
             one.done = True
             self._settle(one)
@@ -104,7 +111,8 @@ class Watch:
         if one is None:
             return
         one.speaking = True
-        one.model = model
+        one.provider = provider_of(ctx._invocation_context.agent, model)  # noqa: SLF001
+        one.model = model.removeprefix(f"{one.provider}/") if model and one.provider else model
         if self._stamps:
             self.to_stamp.add(one)
         else:
@@ -162,21 +170,23 @@ class Watch:
         self._returned(use, result)
 
     def fail_tool(self, ctx: Any, error: BaseException) -> None:
-        """Note that a call failed, and with it whom it spawned."""
+        """Note that a call failed, and with it whom it spawned.
+
+        Where its agent fails with it ADK gives the call no answer, and so has it none here.
+        """
         use = self.book.use(ctx.function_call_id, self._frame(ctx))
         spawn = self._spawns.pop(use, None) if use is not None else None
         if use is None or spawn is None or isinstance(error, asyncio.CancelledError):
             return
         spawn.taken = True
         failure = (str(error) or type(error).__name__, type(error).__name__)
-        self._broken[use] = failure
         one = use.spawned
         if one is not None and one.opened and one.failure is None:
             one.failure = failure
 
     def is_inside(self, course: str) -> bool:
         """Return whether events of this ADK invocation are those of an AgentTool's own runner."""
-        return self.book.courses.get(course, self.book.root) is not self.book.root
+        return course in self.book.courses
 
     def answer(self, id_: str, response: Any, *, show: bool = True) -> None:
         """Take an answer that this run brings to a call of an earlier one.
@@ -237,7 +247,10 @@ class Watch:
         owner = speaker or (self._answered(event, responses) if responses else None) or self.book.owner(event)
         if not owner.opened:
             self._open(owner, event)
-        if event.content and event.content.parts and event.author != "user":
+        heard = self._peers.hear(owner, event) if event.custom_metadata or event.error_message else None
+        if heard is not None:
+            event = self._heard(owner, event, heard, stored=stored)
+        elif event.content and event.content.parts and event.author != "user":
             self._note_calls(owner, event, stored=stored)
             self._voice.answer(owner, event)
         for response in responses:
@@ -246,7 +259,7 @@ class Watch:
         owner.speaking = False
         if speaker is self.book.root:
             self._error = None
-        if failed and not self._aborted:
+        if failed and heard is None and not self._aborted:
             self._error_event(owner, event, speaker)
         if event.actions.transfer_to_agent:
             self._hand_off(owner, event, responses)
@@ -254,6 +267,23 @@ class Watch:
             self._output(owner, event)
         if owner is not self.book.root and owner.kind is not Kind.ROOT:
             self._settle(owner)
+
+    def _heard(self, owner: Invocation, event: Any, heard: Heard, *, stored: bool) -> Any:
+        """Take a remote agent's event, of which only `heard` is new; returns what is left of it."""
+        said = types.Content(role="model", parts=heard.parts)
+        event = event.model_copy(update={"id": heard.run, "content": said})
+        if heard.over is not None:
+            self._voice.over(owner, heard.over)
+        self._note_calls(owner, event, stored=stored)
+        if heard.piece:
+            self._voice.piece(owner, heard.run, heard.parts)
+        elif heard.parts:
+            self._voice.answer(owner, event)
+        if heard.failure is not None and owner is self.book.root:
+            self._error = heard.failure
+        elif heard.failure is not None:
+            owner.failure = heard.failure
+        return event
 
     def _note_calls(self, owner: Invocation, event: Any, *, stored: bool) -> None:
         waiting = event.long_running_tool_ids or ()
@@ -366,6 +396,8 @@ class Watch:
             self._open(one.parent)
         if one.id is None:
             self.book.place(one, event)
+        if event is not None and event.custom_metadata and one.peer is None:
+            one.peer = task_of(event)
         one.opened = True
         if one not in self.book.live:
             self.book.live.append(one)
@@ -414,19 +446,11 @@ class Watch:
         ):
             one.failure = (_LOST, INTERRUPT_LOST)
         if one.failure is not None:
-            self._answer_broken(one)
             self._say(s.Failed(one.key or "", *one.failure))
         elif one.result is None:
             self._say(s.Closed(one.key or ""))
         else:
             self._say(s.Closed(one.key or "", one.result))
-
-    def _answer_broken(self, owner: Invocation) -> None:
-        """Answer the calls whose tools broke: their agent broke with them, and ADK answers for neither."""
-        for use, (message, kind) in list(self._broken.items()):
-            if use.owner is owner and not use.answered:
-                use.answered = True
-                self._say(s.Result(owner.key, use.id, f"{kind}: {message}"))
 
     def _waits(self, one: Invocation) -> bool:
         """Return whether `one`, or what runs inside, asked something that nobody answered."""
@@ -476,7 +500,6 @@ class Watch:
         for one in depth_first(self.book.live):
             if one.failure is not None and one.opened and not one.over:
                 self._close(one)
-        self._answer_broken(self.book.root)
 
     def _keeps(self, one: Invocation) -> bool:
         """Return whether ADK routes the user's next text to this chat agent, or to one that runs inside it."""

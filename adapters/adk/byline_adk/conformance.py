@@ -253,7 +253,9 @@ class Builder:
 
     def model(self, agent: Agent, log: list[Any], say: Callable[[Turn], Say] | None = None) -> ScenarioLlm:
         """Return the model that follows `agent`."""
-        return ScenarioLlm(model=agent.model, script=None, agent=agent, log=log, say=say or self.say)
+        return ScenarioLlm(
+            model=agent.model, provider=agent.provider, script=None, agent=agent, log=log, say=say or self.say
+        )
 
     def tool(self, tool: Tool, log: list[Any]) -> FunctionTool:
         """Return a tool of the scenario."""
@@ -327,7 +329,7 @@ class SingleTurnHost(Builder):
         "mode": "single_turn",
         "context": "isolated",
         "interaction": "none",
-        "approvals": can("approval"),
+        **({"approvals": True} if can("approval") else {}),
         "returns": "automatic",
         "concurrency": "parallel",
     }
@@ -460,7 +462,7 @@ class WorkflowHost(Builder):
         "mode": "single_turn",
         "context": "isolated",
         "interaction": "none",
-        "approvals": can("approval"),
+        **({"approvals": True} if can("approval") else {}),
         "returns": "onward",
     }
     forms: frozenset[Form] = frozenset({"graph"})

@@ -49,6 +49,8 @@ class ScriptedLlm(BaseLlm):
     """A model that follows a script; the turn after the last repeats the last."""
 
     model: str = "scripted"
+    provider: str | None = None
+    """Whose model it plays, for the usage; `None`: nobody says."""
     script: Any
     """A `Script`."""
     requests: list[Any] = []

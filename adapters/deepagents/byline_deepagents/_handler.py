@@ -79,7 +79,9 @@ class _Prompts:
         """What the parent's model was asked last when this one began."""
         self.shown: Final = shown
         self.theirs: Final = (
-            {call[:2] for call in calls_of(before.request().messages)} if shown and before is not None else set()
+            {call[:2] for call in calls_of(before.request().messages)}
+            if shown and before is not None
+            else set()
         )
         self.last: Asked | None = None
         self.difference: dict[str, Any] | None = None

@@ -18,9 +18,7 @@ __all__ = ["PREDICT_STATE", "predicts", "quiet", "spelled_out"]
 PREDICT_STATE: Final = "PredictState"
 """The name of the `CUSTOM` event."""
 
-_QUIET: Final = {
-    what: (f"emit-{what}", f"copilotkit:emit-{what}") for what in ("messages", "tool-calls")
-}
+_QUIET: Final = {what: (f"emit-{what}", f"copilotkit:emit-{what}") for what in ("messages", "tool-calls")}
 """The keys that say so: spelled out, for they are looked up at every model run."""
 
 

@@ -1,6 +1,7 @@
 """Holds a run to its grant while it runs: what could not be seen before is stopped where it shows itself.
 
-* A tool that the grant does not name is answered with an error, without being called.
+* A tool that the grant does not name is answered with an error, without being called.  One that a node calls by
+  itself ends the run before it works.
 * A subagent that the grant does not name is stopped at its first step, before its first request; where a tool called
   it, the tool's call is answered with an error, so that no call is left without an answer.
 * A model that the grant does not name ends the run before its request.
@@ -98,4 +99,22 @@ class GateHandler(BaseCallbackHandler):
         if Resource("model", name) not in self._grant.resources:
             raise NotCoveredError(
                 f"model {name!r} is not among what was granted; it was not asked", [Resource("model", name)]
+            )
+
+    on_llm_start = on_chat_model_start  # type: ignore[assignment]  # a model that completes text
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Stop a tool of the parent's that the grant does not name: called by a node, or in the place of another."""
+        name = str(kwargs.get("name") or (serialized or {}).get("name") or "?")
+        if Resource("tool", name) not in self._grant.resources and self._handler.calls_a_tool(parent_run_id):
+            raise NotCoveredError(
+                f"tool {name!r} is not among what was granted; it was not called", [Resource("tool", name)]
             )

@@ -140,6 +140,15 @@ class Handler(BaseCallbackHandler):
         run = self._runs.get(run_id)
         return run is None or owner_of(run) is None
 
+    def calls_a_tool(self, run_id: UUID | None) -> bool:
+        """Return whether a tool that starts under `run_id` is called by a node of the parent's, and not by another tool."""
+        for run in up(None if run_id is None else self._runs.get(run_id)):
+            if run.is_tool:
+                return False
+            if run.node is not None:
+                return owner_of(run) is None
+        return False
+
     def invocation_of(self, call: str) -> str | None:
         """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
         return self.sink.attributor.subagent_run_id(self._spawned.get(call))
@@ -414,6 +423,7 @@ class Handler(BaseCallbackHandler):
         name = serialized["name"]
         run = self._runs[run_id] = Run(run_id, parent, name, metadata or {}, kwargs.get("inputs"))
         run.call = kwargs.get("tool_call_id")
+        run.is_tool = True
         if parent is not None and parent.node is not None:
             parent.tools.append(run)
 

@@ -12,10 +12,10 @@ gate stops those when they run (`_gate`).
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from byline.grants import Inventory, Opaque, Resource, held
-from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
@@ -56,37 +56,69 @@ class _Look:
     def at(self, graph: Pregel[Any, Any, Any, Any], above: tuple[int, ...]) -> Inventory:
         resources: set[Resource] = set()
         opaque: list[Opaque] = []
-        agents: dict[str, Any] = {}
+        agents: list[tuple[str, Any]] = []
         for own in own_graphs(graph, self._transparent):
             for name, node in own.nodes.items():
-                agents |= subagents(own, name, self._transparent)
+                agents += subagents(own, name, self._transparent)
                 if isinstance(node.bound, ToolNode):
                     for tool in node.bound.tools_by_name.values():
-                        agents |= self._tool(tool, resources, opaque)
+                        agents += self._tool(tool, resources, opaque)
                 elif not isinstance(node.bound, Pregel) and not node.subgraphs:
-                    agents |= _function(name, node.bound, resources, opaque)
-        resources.update(Resource("subagent", name) for name in agents)
+                    agents += self._function(name, node.bound, resources, opaque)
+        resources.update(Resource("subagent", name) for name, _ in agents)
         line = (*above, id(graph))
-        inside = {
-            name: self.at(agent, line)
-            for name, agent in agents.items()
-            if isinstance(agent, Pregel) and id(agent) not in line
-        }
-        return Inventory(frozenset(resources), tuple(dict.fromkeys(opaque)), inside)
+        inside: dict[str, Inventory] = {}
+        for name, agent in agents:
+            if isinstance(
+                agent, Pregel
+            ):  # one that comes again below itself is looked at where it first stands
+                again = id(agent) in line
+                inside[name] = inside.get(name, Inventory()) | (
+                    Inventory() if again else self.at(agent, line)
+                )
+        hidden = {name for name, agent in agents if not isinstance(agent, Pregel)}
+        seen = {name: one for name, one in inside.items() if name not in hidden}
+        return Inventory(frozenset(resources), tuple(dict.fromkeys(opaque)), seen)
 
-    def _tool(self, tool: BaseTool, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
+    def _tool(self, tool: BaseTool, resources: set[Resource], opaque: list[Opaque]) -> list[tuple[str, Any]]:
         """Look at a tool; returns the agents behind it."""
         resources.add(Resource("tool", tool.name))
         if (team := self._delegates(tool)) is not None:
-            return {str(name): _graph(agent) for name, agent in team.items()}
+            return [(str(name), _graph(agent)) for name, agent in team.items()]
         functions = [getattr(tool, name, None) for name in ("func", "coroutine")]
         hidden = list(_reach(functions if any(functions) else [type(tool), vars(tool)]))
-        agents = {_named(one, tool.name): one for one in hidden if isinstance(one, Pregel)}
-        models = sorted({model_name(one) for one in hidden if isinstance(one, BaseChatModel)})
+        agents = [(_named(one, tool.name), one) for one in hidden if isinstance(one, Pregel)]
+        models = sorted({model_name(one) for one in hidden if isinstance(one, BaseLanguageModel)})
         if agents or models:
-            held_ = [*(f"agent {name!r}" for name in sorted(agents)), *(f"model {name!r}" for name in models)]
+            held_ = [
+                *(f"agent {name!r}" for name in sorted({name for name, _ in agents})),
+                *(f"model {name!r}" for name in models),
+            ]
             opaque.append(Opaque(tool.name, f"the tool holds {', '.join(held_)}"))
         return agents  # allowed by the tool's name, they are still held to the grant
+
+    def _function(
+        self, name: str, bound: Any, resources: set[Resource], opaque: list[Opaque]
+    ) -> list[tuple[str, Any]]:
+        """Look at a node of the app's own, the model node of an agent, or a hook; returns the agents that it calls."""
+        agents: list[tuple[str, Any]] = []
+        for one in _reach([bound]):
+            if isinstance(one, Pregel):
+                agents.append((_named(one, name), one))
+            elif isinstance(one, BaseLanguageModel):
+                resources.add(Resource("model", model_name(one)))
+            elif isinstance(one, BaseTool):
+                agents += self._tool(one, resources, opaque)
+            elif _is_middleware(one):
+                resources.add(Resource("middleware", str(one.name)))
+                resources.update(
+                    Resource("skill", str(source)) for source in getattr(one, "sources", ()) or ()
+                )
+            elif isinstance(one, _Dynamic):
+                opaque.append(Opaque(name, "its model is chosen at run time"))
+            elif isinstance(one, _Provided):
+                resources.add(Resource("tool", one.name))
+        return agents
 
 
 def own_graphs(
@@ -99,18 +131,20 @@ def own_graphs(
             yield from own_graphs(node.bound, transparent)
 
 
-def subagents(graph: Pregel[Any, Any, Any, Any], name: str, transparent: frozenset[str]) -> dict[str, Any]:
-    """Return the agents that run as node `name` of `graph`, by their names."""
+def subagents(
+    graph: Pregel[Any, Any, Any, Any], name: str, transparent: frozenset[str]
+) -> list[tuple[str, Any]]:
+    """Return the agents that run as node `name` of `graph`, with their names."""
     node = graph.nodes[name]
     inside = [node.bound] if isinstance(node.bound, Pregel) else list(node.subgraphs or ())
-    named = {_named(one, name): one for one in inside if isinstance(one, Pregel)}
-    return {one: agent for one, agent in named.items() if one not in transparent}
+    named = [(_named(one, name), one) for one in inside if isinstance(one, Pregel)]
+    return [(one, agent) for one, agent in named if one not in transparent]
 
 
-def model_name(model: BaseChatModel) -> str:
-    """Return what a chat model is called: the provider's name of it, else that of its class."""
+def model_name(model: BaseLanguageModel[Any]) -> str:
+    """Return what a model is called: the provider's name of it, else that of its class."""
     try:
-        named = model._get_ls_params().get("ls_model_name")  # noqa: SLF001 - what its own runs carry as metadata
+        named = cast("Any", model)._get_ls_params().get("ls_model_name")  # noqa: SLF001 - what its own runs carry as metadata
     except Exception:  # other people's code, and no reason not to run
         named = None
     return str(named or type(model).__name__)
@@ -127,24 +161,6 @@ def _graph(agent: Any) -> Any:
     return agent
 
 
-def _function(name: str, bound: Any, resources: set[Resource], opaque: list[Opaque]) -> dict[str, Any]:
-    """Look at a node of the app's own, the model node of an agent, or a hook; returns the agents that it calls."""
-    agents: dict[str, Any] = {}
-    for one in _reach([bound]):
-        if isinstance(one, Pregel):
-            agents[_named(one, name)] = one
-        elif isinstance(one, BaseChatModel):
-            resources.add(Resource("model", model_name(one)))
-        elif _is_middleware(one):
-            resources.add(Resource("middleware", str(one.name)))
-            resources.update(Resource("skill", str(source)) for source in getattr(one, "sources", ()) or ())
-        elif isinstance(one, _Dynamic):
-            opaque.append(Opaque(name, "its model is chosen at run time"))
-        elif isinstance(one, _Provided):
-            resources.add(Resource("tool", one.name))
-    return agents
-
-
 class _Dynamic:
     """Found: a model that is chosen at run time."""
 
@@ -157,7 +173,7 @@ class _Provided:
 
 
 def _reach(roots: Iterable[Any]) -> Iterator[Any]:
-    """Yield every model, graph and middleware that can be reached from `roots`, and what is worth knowing of them."""
+    """Yield every model, tool, graph and middleware that can be reached from `roots`, and what is worth knowing of them."""
     seen: set[int] = set()
     waiting = [(root, 0) for root in roots]
     while waiting:
@@ -165,8 +181,8 @@ def _reach(roots: Iterable[Any]) -> Iterator[Any]:
         if one is None or id(one) in seen or depth > _DEPTH:
             continue
         seen.add(id(one))
-        if isinstance(one, BaseChatModel | Pregel):
-            yield one  # what is inside is its own matter
+        if isinstance(one, BaseLanguageModel | BaseTool | Pregel):
+            yield one  # what is inside is its own matter, and tools answer for themselves
             continue
         if _is_middleware(one):
             yield one
@@ -181,8 +197,8 @@ def _reach(roots: Iterable[Any]) -> Iterator[Any]:
 
 
 def _inside(one: Any) -> Iterable[Any]:
-    if isinstance(one, BaseTool | ToolNode):
-        return []  # tools answer for themselves
+    if isinstance(one, ToolNode):
+        return []  # a node of its own, whose tools are looked at there
     if isinstance(one, type):
         return [value for value in vars(one).values() if inspect.isfunction(value)] if _is_tool(one) else []
     if (parts := held(one)) is not None:

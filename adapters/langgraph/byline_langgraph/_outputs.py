@@ -26,7 +26,9 @@ def spelled_in(value: Any) -> Iterator[tuple[Any, BaseMessage]]:
     or `type`, and a bare string, which is the user's.  In the state it is an object with an id of LangGraph's, if
     it had none of its own; no callback tells that id.
     """
-    if isinstance(value, BaseMessage):
+    if type(value) is dict:  # most of the time
+        yield from _conversation(value.get("messages"))
+    elif isinstance(value, BaseMessage):
         yield value, value
     elif isinstance(value, Command):
         yield from spelled_in(value.update)
@@ -43,6 +45,8 @@ def _is_update(item: Any) -> bool:
 
 
 def _conversation(messages: Any) -> Iterator[tuple[Any, BaseMessage]]:
+    if messages is None:
+        return
     if isinstance(messages, Overwrite):
         messages = messages.value
     several = isinstance(messages, list) or (

@@ -19,7 +19,7 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
 from byline import signals as s
@@ -33,8 +33,10 @@ from . import _compat
 from ._handler import Handler
 from ._outputs import interrupts_of
 from ._session import NOT_STATE
-from ._speech import Piece
 from ._tree import is_step
+
+if TYPE_CHECKING:
+    from ._speech import Piece
 
 __all__ = ["HandlerType", "Watcher", "observing"]
 
@@ -93,6 +95,7 @@ class _Tree:
             return
         try:
             self.settle()
+            self.run.settle()
         finally:
             self.run.lock.release()
 
@@ -131,7 +134,9 @@ class Watcher(BaseCallbackHandler):
         self._observation: Final = observation
         self._handler: Final = handler
         self._outer: Final = outer
-        self._raw_wanted: Final = observation.raw or (outer is not None and outer._raw_wanted)
+        self._raw_wanted: Final[bool] = observation.raw or (
+            outer is not None and outer._raw_wanted  # noqa: SLF001
+        )
         self._trees: Final[dict[UUID, tuple[_Tree, ...]]] = {}
         self._ears: Final[dict[UUID, list[tuple[_Tree, list[Piece]]]]] = {}  # by model run
         self._growing: Final[dict[UUID, _Tree]] = {}  # the trees whose run is not over, by root
@@ -264,7 +269,13 @@ class Watcher(BaseCallbackHandler):
         ears, raw = self._ears, self._raw_wanted
 
         def on_llm_new_token(
-            token: Any, *, chunk: Any = None, run_id: UUID, parent_run_id: Any = None, tags: Any = None, **_: Any
+            token: Any,
+            *,
+            chunk: Any = None,
+            run_id: UUID,
+            parent_run_id: Any = None,  # noqa: ARG001 - named, or every call would make a dict of them
+            tags: Any = None,  # noqa: ARG001
+            **_: Any,
         ) -> None:
             for tree, heard in ears.get(run_id, ()):
                 try:

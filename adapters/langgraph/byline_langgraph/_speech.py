@@ -21,7 +21,6 @@ Piece: TypeAlias = str | tuple[Any, Any]
 """A token of a model: its text where it is nothing but text, else the token with its chunk."""
 
 
-
 class Model:
     """One model run while it is open."""
 
@@ -131,8 +130,11 @@ class Speech:
             elif generation is not None and not model.said:
                 self._say(model, model.message, generation.text)
             self._sink.report(s.ModelOver(model.owner, model.message))
+        used = getattr(message, "usage_metadata", None)
+        if not used:
+            return
         usage = token_usage_from_langchain_metadata(
-            getattr(message, "usage_metadata", None),
+            used,
             provider=model.metadata.get("ls_provider"),
             model=getattr(message, "response_metadata", {}).get("model_name")
             or model.metadata.get("ls_model_name"),
@@ -162,8 +164,11 @@ class Speech:
         if model.no_calls:
             self._quiet.update((model.owner, str(call["id"])) for call in message.tool_calls)
             return
+        calls = [*message.tool_calls, *message.invalid_tool_calls]
+        if not calls:
+            return
         started = set(model.calls.values())
-        for index, call in enumerate([*message.tool_calls, *message.invalid_tool_calls]):
+        for index, call in enumerate(calls):
             id_ = call["id"] or f"{run}:call-{index}"
             if id_ in started:
                 continue

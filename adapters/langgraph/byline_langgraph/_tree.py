@@ -86,6 +86,7 @@ class Run:
         "inside",
         "is_graph",
         "is_step",
+        "is_tool",
         "name",
         "node",
         "ns",
@@ -105,6 +106,7 @@ class Run:
         self.inside: Scope | None = None if parent is None else parent.inside
         self.is_graph = False
         self.is_step = False
+        self.is_tool = False
         self.node: str | None = None  # set for a step of a graph
         self.call: str | None = None  # the tool call id, for a tool run
         self.inputs: Any = inputs
@@ -126,7 +128,7 @@ def up(run: Run | None) -> Iterator[Run]:
 
 def is_step(tags: Sequence[str] | None) -> bool:
     """Return whether a run with these tags is a step of a graph."""
-    for tag in tags or ():  # a loop: this is asked of every run
+    for tag in tags or ():  # noqa: SIM110 - asked of every run, and a generator costs three times as much
         if tag.startswith(STEP):
             return True
     return False

@@ -1,6 +1,7 @@
 """`MODULE:TARGET` on a command line."""
 
 import importlib
+import inspect
 import sys
 from typing import Any
 
@@ -16,6 +17,9 @@ def load(name: str) -> Any:
         raise click.UsageError(
             f"{name!r} names no target: expected MODULE:TARGET, as in shop.agents:supervisor"
         )
+    if module_name.endswith(".py") or "/" in module_name:
+        dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
+        raise click.UsageError(f"{name!r} names a file: expected a module, {dotted}:{path} say")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -28,7 +32,7 @@ def load(name: str) -> Any:
         raise click.ClickException(
             f"module {module_name!r} cannot be imported: it needs {missing.name!r}, which is not installed"
         ) from missing
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:  # a script may end the process where it is imported
         raise click.ClickException(
             f"module {module_name!r} cannot be imported: {type(fault).__name__}: {fault}"
         ) from fault
@@ -41,6 +45,10 @@ def load(name: str) -> Any:
     if not called:
         return found
     try:
-        return found()
-    except Exception as fault:
+        made = found()
+    except (Exception, SystemExit) as fault:
         raise click.ClickException(f"{name} failed: {type(fault).__name__}: {fault}") from fault
+    if inspect.iscoroutine(made):
+        made.close()
+        raise click.ClickException(f"{name} is an async function: expected one that returns the app itself")
+    return made

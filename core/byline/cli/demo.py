@@ -24,6 +24,7 @@ _SIGNS: Final = {
     "running": ("…", "yellow"),
     "finished": ("✓", "green"),
     "suspended": ("⏸", "cyan"),
+    "interrupted": ("⏸", "cyan"),
     "failed": ("✗", "red"),
     "cancelled": ("⊘", "magenta"),
     "abandoned": ("?", "magenta"),
@@ -111,7 +112,8 @@ def screen(console: Console, ledger: Ledger) -> Iterator[Callable[[], None]]:
     """Draw the team as it works on a terminal; elsewhere, once at the end."""
     if not console.is_terminal:
         yield lambda: None
-        console.print(_picture(ledger))
+        if ledger.runs:
+            console.print(_picture(ledger))
         return
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
         drawn = 0.0
@@ -123,7 +125,8 @@ def screen(console: Console, ledger: Ledger) -> Iterator[Callable[[], None]]:
                 live.update(_picture(ledger), refresh=True)
 
         yield show
-        live.update(_picture(ledger), refresh=True)
+        if ledger.runs:
+            live.update(_picture(ledger), refresh=True)
 
 
 def _picture(ledger: Ledger) -> RenderableType:

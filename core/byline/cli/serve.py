@@ -1,5 +1,6 @@
 """`byline serve`: an app behind an AG-UI endpoint."""
 
+import contextlib
 import logging
 import socket
 
@@ -70,6 +71,8 @@ def serve(
 
     try:
         shared = None if store is None else open_store(store)
+        if shared is not None:
+            shared.ready()
         application = app(
             load(target),
             path=path,
@@ -96,7 +99,8 @@ def serve(
     shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
     click.echo(f"serving {target} at http://{shown}:{bound[1]}{path} (Ctrl+C ends it)")
     logging.getLogger("byline").setLevel(logging.INFO)
-    Server(config).run(sockets=[listening])
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it once more when all is ended
+        Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

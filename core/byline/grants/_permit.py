@@ -44,6 +44,19 @@ class Inventory:
     inside: "Mapping[str, Inventory]" = field(default_factory=dict)
     """What direct subagents use inside, by their names, as far as it can be seen."""
 
+    def __or__(self, other: "Inventory") -> "Inventory":
+        """Return what two agents of one name use together: a name is all that a grant has of either."""
+        shared = self.inside.keys() & other.inside.keys()
+        return Inventory(
+            self.resources | other.resources,
+            tuple(dict.fromkeys(self.opaque + other.opaque)),
+            {
+                **self.inside,
+                **other.inside,
+                **{name: self.inside[name] | other.inside[name] for name in shared},
+            },
+        )
+
     def named(self, kind: str) -> frozenset[str]:
         """Return the names of the resources of one kind."""
         return frozenset(resource.name for resource in self.resources if resource.kind == kind)
@@ -92,21 +105,23 @@ class Guard:
         self, permit: Permit, run_id: str, thread_id: str, used: Inventory
     ) -> dict[str | None, Attempt]:
         """Return what is about to be run: the parent's under `None`, then each subagent's that needs its own."""
-        found: dict[str | None, Attempt] = {None: self.attempt(permit, run_id, thread_id, used)}
+        inner: dict[str, Inventory] = {}
+        unseen: set[str] = set()
         waiting = [used] if self.nested == "require" else []
         while waiting:
             outer = waiting.pop()
-            for name in sorted(outer.named("subagent") - found.keys()):
-                inner = outer.inside.get(name)
-                if inner is not None:
-                    found[name] = self.attempt(permit, run_id, thread_id, inner, name)
-                    waiting.append(inner)
-                elif name not in self.allow:
-                    raise NotCoveredError(
-                        f"what subagent {name!r} uses cannot be seen, and every subagent needs a grant of its own. "
-                        f"Say that you trust it: allow=[{name!r}]",
-                        [Resource("subagent", name)],
-                    )
+            unseen |= outer.named("subagent") - outer.inside.keys()
+            for name, inside in outer.inside.items():
+                inner[name] = inner.get(name, Inventory()) | inside  # one name, wherever it stands
+                waiting.append(inside)
+        if hidden := sorted(unseen - self.allow):
+            raise NotCoveredError(
+                f"what subagent {hidden[0]!r} uses cannot be seen, and every subagent needs a grant of its own. "
+                f"Say that you trust it: allow=[{hidden[0]!r}]",
+                [Resource("subagent", name) for name in hidden],
+            )
+        found: dict[str | None, Attempt] = {None: self.attempt(permit, run_id, thread_id, used)}
+        found |= {name: self.attempt(permit, run_id, thread_id, inner[name], name) for name in sorted(inner)}
         return found
 
     def attempt(

@@ -34,6 +34,7 @@ def model(records: Iterable[Record], *, profile: Profile) -> dict[str, Any]:
     current: _Section | None = None
     notes: list[str] = []
     number = 0
+    event: Mapping[str, Any] = {}
     try:
         for record in records:
             event = _parsed(record.data)
@@ -47,6 +48,8 @@ def model(records: Iterable[Record], *, profile: Profile) -> dict[str, Any]:
         if not number:
             raise
         notes.append(str(fault))
+    if number and not event and not notes:
+        notes.append("the last line is no whole event: the recording breaks off there")
     shown = [section.shown() for section in sections.values()]
     left = MAX_ITEMS
     for section in shown:

@@ -7,8 +7,10 @@ it with `Last-Event-ID` to get what was missed and then the rest, `DELETE` it to
 its history.
 """
 
+import math
+import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from byline.agent import Agent, attribute
 from byline.errors import InputError
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from byline.stores._sql import SqlStore
 
 __all__ = ["app"]
+
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]+")
+"""What a browser sends as `Origin`: no path, no slash at its end."""
 
 
 def app(
@@ -53,7 +58,7 @@ def app(
     `store`, as `byline.stores.open_store` returns it, makes several servers on one database one: a run can be read
     and stopped at any of them, a thread runs once at a time over all, and `threads` are the store's unless given.
 
-    Raises `InputError` when Starlette is missing or `path` is no path, and what `attribute` raises.
+    Raises `InputError` when Starlette is missing or an option is not what it should be, and what `attribute` raises.
     """
     try:
         from byline.serve._http import build
@@ -64,6 +69,20 @@ def app(
         ) from missing
     if not path.startswith("/"):
         raise InputError(f"path is {path!r}, expected one that begins with /")
+    for name, limit, least in (
+        ("grace", grace, 0.0),
+        ("keep_alive", keep_alive, 0.001),
+        ("max_runs", max_runs, 1),
+        ("max_body", max_body, 1),
+        ("max_log", max_log, 1),
+    ):
+        if not least <= limit < math.inf:
+            raise InputError(f"{name} is {limit!r}, expected a number from {least:g}")
+    for origin in cors:
+        if origin not in {"*", "null"} and not _ORIGIN.fullmatch(origin):
+            raise InputError(
+                f"{origin!r} is no origin: expected scheme and host, as in http://localhost:3000, or *"
+            )
 
     if store is not None and threads is None:
         threads = store.threads

@@ -22,13 +22,15 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from byline.agent import Agent
 from byline.errors import BylineError, InputError, ResumeError, StoreError
 from byline.events import PROTOCOL_VERSION, BaseEvent, RunAgentInput, SubagentStartedEvent
 from byline.grants import GrantError, Permit
 from byline.serve._runs import Limits, LiveRun, RefusedError, Runs
+from byline.team import LinksForbiddenError, LinksRefusedError
+from byline.user import as_user
 
 if TYPE_CHECKING:
     from byline.serve._shared import FollowedRun, Sharing
@@ -143,8 +145,9 @@ class Service:
 
     async def _history(self, thread: str, user: str | None) -> Response:
         """Give a thread's messages with their owners, and its invocation tree, as far as they are kept."""
-        known = await self._agent.history(thread)
-        # The framework's own store does not say whose a thread is; where users are told apart it stays closed.
+        with as_user(user):  # a session of ADK's is looked for among this user's
+            known = await self._agent.history(thread)
+        # A checkpoint does not say whose a thread is; where users are told apart it stays closed.
         mine = known is not None and (known.user == user if known.ledger is not None else self._user is None)
         if known is None or not mine:
             raise RefusedError(404, "no_such_thread", f"nothing is known of thread {thread!r}")
@@ -191,9 +194,12 @@ class Service:
             return None
         try:
             answer = self._user(request)
-            return await answer if inspect.isawaitable(answer) else answer
+            name = await answer if inspect.isawaitable(answer) else answer
         except PermissionError as fault:
             raise RefusedError(401, "unauthorized", str(fault) or "who asks is not known") from fault
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"user= returned {type(name).__name__}, expected a name (str) or None")
+        return name
 
 
 def _described(agent: Agent) -> dict[str, str | None]:
@@ -267,8 +273,10 @@ async def _refused(request: Request, fault: Exception) -> Response:  # noqa: ARG
 
 
 async def _bad_input(request: Request, fault: Exception) -> Response:  # noqa: ARG001
-    if isinstance(fault, GrantError):
+    if isinstance(fault, GrantError | LinksForbiddenError):
         return _error(403, "denied", str(fault))
+    if isinstance(fault, LinksRefusedError):
+        return _error(409, "bad_links", str(fault))
     if isinstance(fault, StoreError):
         _log.error("the store cannot be used", exc_info=fault)
         return _error(503, "store", "the server's store cannot be used now", {"retry-after": "1"})
@@ -286,9 +294,27 @@ async def _gone(request: Request, fault: Exception) -> Response:  # noqa: ARG001
     return _error(400, "client_gone", "the client went away before its request was read")
 
 
-async def _internal(request: Request, fault: Exception) -> Response:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=fault)
-    return _error(500, "internal", "the server failed; see its log")
+class _Faults:
+    """Answers what nothing else caught.  Starlette does it outside of CORS, where no page could read the answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app: Final = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except Exception as fault:
+            if begun or scope["type"] != "http":
+                raise
+            _log.error("%s %s failed", scope["method"], scope["path"], exc_info=fault)
+            await _error(500, "internal", "the server failed; see its log")(scope, receive, send)
 
 
 def _error(
@@ -336,12 +362,12 @@ def build(
                 expose_headers=["content-location"],
             )
         )
+    middleware.append(Middleware(_Faults))
     handlers: dict[Any, Any] = {
         RefusedError: _refused,
         BylineError: _bad_input,
         HTTPException: _http_error,
         ClientDisconnect: _gone,
-        Exception: _internal,
     }
     application = Starlette(
         routes=service.routes(), middleware=middleware, exception_handlers=handlers, lifespan=lifespan

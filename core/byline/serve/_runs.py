@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ag_ui.encoder import EventEncoder
@@ -174,8 +175,8 @@ class LiveRun:
         count = len(self._frames) - missing
         if count <= 0:
             return b""
-        frames = list(self._frames)[missing:] if count < len(self._frames) else self._frames
-        data = b"".join(frames)
+        newest = list(islice(reversed(self._frames), count))  # not all there are, for each that is new
+        data = b"".join(reversed(newest))
         reader.at += count
         if self._size > self._limits.max_log:
             self._room.set()

@@ -99,6 +99,11 @@ class SqlStore:
         self.threads: Final = SqlThreads(self._database)
         self.runs: Final = SqlRuns(self._database)
 
+    def ready(self) -> None:
+        """Connect, and bring the tables up to date, which the first use does else; raises `StoreError`."""
+        with self._database.read():
+            pass
+
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
         self._database.close()

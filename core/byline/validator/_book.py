@@ -132,7 +132,7 @@ class Book:
         self.earlier: dict[str, str] = {}  # how the announced invocations of earlier runs ended
         self.activities: dict[str, Any] = {}
         self.state: Any = UNKNOWN
-        self.runs: dict[str, int] = {}
+        self.runs: dict[str | None, int] = {}
         self.thread: str | None = None
         self.thread_index = 0
         self.interrupts: frozenset[str] | None = None  # of the last run, where it was interrupted
@@ -234,12 +234,7 @@ class Book:
         self.activities.clear()
 
 
-class _Unknown:
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
-
-UNKNOWN: Final = _Unknown()
+UNKNOWN: Final[Any] = object()
 """The state, or an activity's content, is no longer known; patches to it are not judged."""
 
 _OWNER_BITS, _INDEX_SHIFT = 4, 36

@@ -92,7 +92,7 @@ class Documents:
                     "message-id-reused", message, ("activity", key), pointer="/messageId", related=index
                 )
                 return
-            if event.get("replace", True) is False:
+            if event.get("replace") is False:
                 if TAG in event and was != owner.code and index >= book.run_index:
                     message = f"activity {shown(key)} stays {named(book.tags[was])}'s, but the snapshot is tagged {named(owner.tag)}"
                     book.report(
@@ -107,7 +107,7 @@ class Documents:
         book, key = self.book, key_of(event["messageId"])
         owner = book.owner(event.get(TAG))
         known, about = book.messages.get(key), ("activity", key)
-        index, was, kind = (-1, 0, 0) if known is None else unpacked(known)
+        index, was, kind = unpacked(known or 0)
         if kind != ACTIVITY:
             if known is not None or book.gap is None:
                 what = "was never made" if known is None else f"is {NOUNS[kind]}"
@@ -151,12 +151,9 @@ class Documents:
             self.restate(message)
         self._own_calls(messages)
 
-    def restate(self, message: dict[str, Any], *, only_new: bool = False) -> None:
+    def restate(self, message: dict[str, Any]) -> None:
         """Take a message of a snapshot or of an echoed input as its owner's, together with its calls."""
         book, key = self.book, key_of(message["id"])
-        known = book.messages.get(key)
-        if only_new and known is not None and unpacked(known)[0] >= book.run_index:
-            return
         self.cards.restated(message)
         tag = message.get(TAG)
         tag = None if tag is None else key_of(tag)

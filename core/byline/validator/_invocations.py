@@ -152,7 +152,7 @@ class Invocations:
         book = self.book
         if outcome != "interrupt" and not known.interrupts:
             message = f"{named(known.tag)} is suspended and the run ends with outcome {outcome}"
-            book.report("suspended-in-success", message, event=known.ended, related=None)
+            book.report("suspended-in-success", message, event=known.ended)
         for position, id_ in enumerate(known.interrupts):
             pointer = f"/outcome/interruptIds/{position}"
             if id_ not in raised:

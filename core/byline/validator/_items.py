@@ -413,7 +413,7 @@ def encrypted_value(book: Book, event: WireEvent) -> None:
     owner = book.owner(event.get(TAG))
     of_call = event["subtype"] == "tool-call"
     known = book.calls.get(key) if of_call else book.messages.get(key) or minted(book, key)
-    index, was, kind = (-1, 0, 0) if known is None else unpacked(known)
+    index, was, kind = unpacked(known or 0)
     if known is None or kind not in (CALL, MINTING_CALL, TEXT, REASONING, RESULT):
         if book.gap is None:
             what = "tool call" if of_call else "message"

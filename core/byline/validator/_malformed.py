@@ -56,12 +56,12 @@ def judge(book: Book, document: Any, found: Sequence[Problem]) -> bool:
 
 def _rule(problem: Problem, document: Any) -> str:
     path, kind = problem.path, problem.kind
-    last = path[-1] if path else ""
     type_ = document.get("type") if isinstance(document, dict) else None
     if kind == "many":
         return "beyond-limits"
     if not path or path == ("type",):
         return "unknown-type" if kind == "variant" else "not-an-event"
+    last = path[-1]
     if last == TAG and kind in ("null", "unknown", "missing"):
         return {"null": "null-tag", "unknown": "tag-not-allowed", "missing": "tag-missing"}[kind]
     if kind == "unknown":
@@ -109,10 +109,10 @@ def remainder(book: Book, document: Any, found: Sequence[Problem]) -> WireEvent 
 
 def _boundary(book: Book, document: WireEvent) -> WireEvent:
     """Return the least that a run event with a fault still says: that a run began or ended."""
-    kept: WireEvent = {"type": document["type"], "protocolVersion": "0.0", "message": ""}
+    kept: WireEvent = {"type": document["type"]}
     for member, known in (("threadId", book.thread), ("runId", book.run)):
         said = document.get(member)
-        kept[member] = said if isinstance(said, str) else known or ""
+        kept[member] = said if isinstance(said, str) else known
     return kept
 
 

@@ -48,7 +48,8 @@ class Runs:
 
     def _identify(self, event: WireEvent) -> None:
         book = self.book
-        thread, run = key_of(event["threadId"]), key_of(event["runId"])
+        # of an event that the schema refused an id may be missing
+        thread, run = (None if id_ is None else key_of(id_) for id_ in (event["threadId"], event["runId"]))
         book.run = run
         if book.thread is not None and thread != book.thread:
             message = (
@@ -80,7 +81,7 @@ class Runs:
         elif book.state is UNKNOWN and len(book.runs) == 1:
             book.state = {}  # an input without state starts from the empty object
         for message in echoed["messages"]:
-            self.documents.restate(message, only_new=True)
+            self.documents.restate(message)
         if interrupts is not None:
             self._resume(echoed.get("resume"), interrupts)
 
