@@ -646,3 +646,29 @@ def test_what_a_nested_one_writes_is_its_callers_until_that_hands_it_on():
         if event.type == "STATE_DELTA"
     ]
     assert wrote == [("lead#1", ["/notes.txt"])]
+
+
+def test_a_subagent_that_is_no_graph_and_calls_tools():
+    helper = agent("helper", "helper answers")
+
+    @tool
+    async def consult(q: str) -> str:
+        """Ask."""
+        return said(await helper.ainvoke(human(q)))
+
+    async def work(state):
+        made = {"name": "consult", "args": {"q": "q"}, "id": "call_H", "type": "tool_call"}
+        return {"messages": [AIMessage((await consult.ainvoke(made)).content)]}
+
+    team = deep(
+        Say("go", calls=[task("call_A", "worker")]),
+        "done",
+        subagents=[compiled("worker", RunnableLambda(work))],
+    )
+    assert Play(team).run().lines[4:9] == [
+        "worker#1 opens as isolated for main, call call_A in m1, 'do it'",
+        "helper#1 opens as tool for worker#1, call call_H in None",
+        "helper#1 says m2: 'helper answers'",
+        "helper#1 returns 'helper answers'",
+        "worker#1 hears call_H: 'helper answers'",
+    ]

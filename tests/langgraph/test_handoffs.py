@@ -416,3 +416,48 @@ def test_a_command_to_a_node_of_ones_own_hands_nothing_over():
         "beta#1 returns 'beta answers'",
         "end",
     ]
+
+
+def test_what_comes_after_a_handoff_was_not_handed_over():
+    alpha = agent("alpha", Say("alpha passes on", calls=[("call_B", "pass_on", {})]), tools=[pass_on])
+    builder = StateGraph(MessagesState)
+    builder.add_node("alpha", alpha)
+    builder.add_node("beta", agent("beta", "beta answers"))
+    builder.add_node("gamma", agent("gamma", "", "gamma answers"))
+    builder.add_edge(START, "alpha")
+    builder.add_edge("beta", "gamma")
+    assert Play(builder.compile()).run().lines[6:] == [
+        "beta#1 opens as handoff for main, call call_B in m1",
+        "beta#1 says m2: 'beta answers'",
+        "beta#1 returns 'beta answers'",
+        "gamma#1 opens as subgraph for main",
+        "gamma#1 says m3: 'gamma answers'",
+        "gamma#1 returns 'gamma answers'",
+        "end",
+    ]
+
+
+def test_a_handoff_by_a_list_of_one_out_of_what_is_transparent():
+    """The tool is none that the graph is known to have: nothing but its command tells."""
+
+    @tool
+    def leave(tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
+        """Leave."""
+        heard = ToolMessage("beta, please", tool_call_id=tool_call_id, name="another")
+        return Command(goto=["beta"], graph=Command.PARENT, update={"messages": [heard]})
+
+    lead = agent("lead", Say("lead passes on", calls=[("call_B", "leave", {})]), tools=[leave])
+    builder = StateGraph(MessagesState)
+    builder.add_node("lead", lead)
+    builder.add_node("beta", agent("beta", "beta answers"))
+    builder.add_edge(START, "lead")
+    assert Play(builder.compile(), transparent=["lead"]).run().lines == [
+        "start",
+        "main says m1: 'lead passes on'",
+        "main calls call_B in m1: leave {}",
+        "main hears call_B: 'beta, please'",
+        "beta#1 opens as handoff and back for main, call call_B in m1",
+        "beta#1 says m2: 'beta answers'",
+        "beta#1 returns 'beta answers'",
+        "end",
+    ]

@@ -6,7 +6,7 @@ from typing import Any
 
 from byline_langgraph.scripted import Say
 from kit import Play, Relay, agent, ask, call, human, model, said
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -494,5 +494,85 @@ def test_an_unnamed_agent_has_the_name_of_the_tool_and_not_that_of_its_run():
         "ask_somebody#1 says m2: 'somebody answers'",
         "ask_somebody#1 returns 'somebody answers'",
         "main hears call_A: 'somebody answers'",
+        "end",
+    ]
+
+
+def test_what_a_command_answers_is_its_callers_call():
+    @tool
+    def note(q: str) -> Command:
+        """Note."""
+        return Command(update={})
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("alpha", by_hand(note).compile(name="alpha"))
+    builder.add_edge(START, "alpha")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'main asks'",
+        'alpha#1 calls call_A in m1: note {"q": "q"}',
+        "alpha#1 hears call_A: ''",
+        "alpha#1 returns 'main asks'",
+        "end",
+    ]
+
+
+def test_a_tool_that_no_model_called_answers_nothing():
+    @tool
+    def look(q: str) -> str:
+        """Look."""
+        return f"seen {q}"
+
+    async def work(state: MessagesState) -> dict:
+        return {"messages": [AIMessage(await look.ainvoke({"q": "it"}), id="a1")]}
+
+    graph = StateGraph(MessagesState).add_node("work", work).add_edge(START, "work").compile()
+    assert Play(graph).run().lines == ["start", "main says a1: 'seen it'", "end"]
+
+
+def test_a_subagent_in_a_thread_of_the_second_of_two_tools_that_one_node_calls():
+    alpha = agent("alpha", "alpha answers")
+
+    @tool
+    def look(q: str) -> str:
+        """Look."""
+        return "seen"
+
+    @tool
+    def ask_alpha(q: str, config: RunnableConfig) -> str:
+        """Ask."""
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(said(alpha.invoke(human(q), config))))
+        thread.start()
+        thread.join()
+        return answers[0]
+
+    llm = model(Say("main asks", calls=[call("call_A", "look", "q"), call("call_B", "ask_alpha", "q")]))
+
+    async def think(state: MessagesState) -> dict:
+        return {"messages": [await llm.ainvoke(state["messages"])]}
+
+    def act(state: MessagesState, config: RunnableConfig) -> dict:
+        first, second = ({**one, "type": "tool_call"} for one in state["messages"][-1].tool_calls)
+        return {"messages": [look.invoke(first, config), ask_alpha.invoke(second, config)]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("think", think)
+    builder.add_node("act", act)
+    builder.add_edge(START, "think")
+    builder.add_edge("think", "act")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "main says m1: 'main asks'",
+        'main calls call_A+ in m1: look {"q": "q"}',
+        'main calls call_B+ in m1: ask_alpha {"q": "q"}',
+        "main calls +call_A",
+        "main calls +call_B",
+        "main hears call_A: 'seen'",
+        "alpha#1 opens as tool for main, call call_B in m1",
+        "alpha#1 says m2: 'alpha answers'",
+        "alpha#1 returns 'alpha answers'",
+        "main hears call_B: 'alpha answers'",
         "end",
     ]

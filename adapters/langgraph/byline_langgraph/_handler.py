@@ -187,7 +187,7 @@ class Handler(BaseCallbackHandler):
             self._open(parent, run)
         if parent is not None and (a_step or is_pushed(run, parent, metadata)):
             run.inside = parent.inside
-            run.node = str(metadata.get("langgraph_node") or run.name)
+            run.node = run.name
             if not run.node.startswith("__"):
                 self.sink.report(s.StepStarted(owner_of(run), run.node))
             if self.remotes.nodes:  # it would find out itself
@@ -235,7 +235,7 @@ class Handler(BaseCallbackHandler):
         if outer is None:
             if not self.scopes:
                 self.root_ns = own_ns
-            graph.inside = self._enter(Scope(None, None, graph.name, own_ns, transparent=False))
+            graph.inside = self._enter(Scope(None, None, graph.name, own_ns))
             return
         tool, node = between(graph)
         spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
@@ -246,17 +246,17 @@ class Handler(BaseCallbackHandler):
             handed = self._handed_before(graph, outer, node)
         name = name_of(graph, tool, node)
         if not self._is_subagent(graph, outer, tool, node, name):
-            graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
+            graph.inside = self._enter(Scope(outer, outer.owner, outer.name, own_ns, transparent=True))
             return
         id_ = stable_id(name, graph.ns, tool, own_ns)
         if waiting := self._waiting.get(
             id_
         ):  # the caller answered the question itself: the same invocation goes on
-            graph.inside = self._enter(Scope(outer, waiting.pop(0), name, own_ns, transparent=False))
+            graph.inside = self._enter(Scope(outer, waiting.pop(0), name, own_ns))
             graph.inside.id = id_
             return
         owner = str(graph.id)
-        scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
+        scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns))
         scope.id = id_
         opened = s.Opened(
             owner,
@@ -387,7 +387,7 @@ class Handler(BaseCallbackHandler):
                 self.speech.answer(owner, message.tool_call_id, message)
         if not run.worked and self.remotes.owner(run.ns) is None:
             self.speech.without_a_model(owner, outputs, run.inputs)
-        if run.node is not None and not run.node.startswith("__"):
+        if run.node is not None:
             self.sink.report(s.StepFinished(owner, run.node))
 
     def _asked(self, run: Run, error: GraphInterrupt) -> None:
@@ -424,7 +424,7 @@ class Handler(BaseCallbackHandler):
         run = self._runs[run_id] = Run(run_id, parent, name, metadata or {}, kwargs.get("inputs"))
         run.call = kwargs.get("tool_call_id")
         run.is_tool = True
-        if parent is not None and parent.node is not None:
+        if parent is not None:
             parent.tools.append(run)
 
     @guarded
@@ -453,7 +453,7 @@ class Handler(BaseCallbackHandler):
 
     def _end_tool(self, run_id: UUID) -> Run | None:
         run = self._runs.pop(run_id, None)
-        if run is not None and run.parent is not None and run in run.parent.tools:
+        if run is not None and run.parent is not None:
             run.parent.tools.remove(run)
         return run
 

@@ -40,11 +40,11 @@ class Scope:
     __slots__ = ("_handed", "_handoffs", "asked", "id", "name", "ns", "outer", "owner", "transparent")
 
     def __init__(
-        self, outer: "Scope | None", owner: str | None, name: str, ns: str, *, transparent: bool
+        self, outer: "Scope | None", owner: str | None, name: str, ns: str, *, transparent: bool = False
     ) -> None:
         self.outer: Final = outer
         self.owner: Final = owner
-        self.name: Final = name
+        self.name: Final = name  # the agent's
         self.ns: Final = ns
         self.transparent: Final = transparent
         self.id = ""  # of an invocation: the same in every run
@@ -110,7 +110,7 @@ class Run:
         self.node: str | None = None  # set for a step of a graph
         self.call: str | None = None  # the tool call id, for a tool run
         self.inputs: Any = inputs
-        self.tools: list[Run] = []  # the open tool runs of a node
+        self.tools: list[Run] = []  # the open tool runs that it began itself
         self.worked = False  # whether a model or a graph ran inside
 
     @property
