@@ -379,13 +379,13 @@ def test_the_words_of_a_muted_model_are_not_recorded(tmp_path: Path):
 
     quiet = ScriptedModel(script=[Say("a summary nobody should read")]).with_config(tags=["nostream"])
 
-    def think(state: MessagesState) -> dict[str, Any]:
-        quiet.invoke("sum up")
+    async def think(state: MessagesState) -> dict[str, Any]:
+        await quiet.ainvoke("sum up")
         return {}
 
     path = tmp_path / "run.jsonl"
     app = StateGraph(MessagesState).add_node("think", think).add_edge(START, "think").compile()
     with record(path):
-        app.invoke(*asked("t"))
+        asyncio.run(app.ainvoke(*asked("t")))
     assert told(events(path)) == ["- RUN_STARTED t", "- RUN_FINISHED success"]
     assert faults(events(path)) == []

@@ -142,7 +142,7 @@ class Handler(BaseCallbackHandler):
 
     def calls_a_tool(self, run_id: UUID | None) -> bool:
         """Return whether a tool that starts under `run_id` is called by a node of the parent's, and not by another tool."""
-        for run in up(None if run_id is None else self._runs.get(run_id)):
+        for run in up(self._runs.get(run_id)):
             if run.is_tool:
                 return False
             if run.node is not None:
