@@ -2,10 +2,11 @@
 
 from byline.ledger import Ledger
 from byline_langgraph.scripted import Say
-from deepkit import Play, caching, compiled, deep, task
-from kit import call
+from deepkit import Play, caching, compiled, deep, sub, task
+from kit import call, model
 from langchain.agents import create_agent
-from langchain.agents.middleware import wrap_model_call
+from langchain.agents.middleware import before_model, wrap_model_call
+from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -226,3 +227,51 @@ def test_a_nested_one_is_held_against_its_own_caller():
     assert trace.lines[-1].startswith("end usage ")
     assert trace.caches["beta#1"]["prefix"] == "intact"
     assert trace.caches["lead#1"]["firstDifference"]["part"] == "tools"
+
+
+def spent(read, cached=None):
+    details = {} if cached is None else {"input_token_details": {"cache_read": cached}}
+    return {"input_tokens": read, "output_tokens": 1, "total_tokens": read + 1, **details}
+
+
+def test_what_is_read_and_cached_is_counted_over_all_requests_and_for_the_first_alone():
+    alpha = sub(
+        "alpha",
+        Say("looks", calls=[LOOK], usage=spent(10, 4)),
+        Say("looks again", calls=[LOOK], usage=spent(20)),
+        Say("alpha answers", usage=spent(30, 8)),
+        tools=[look],
+    )
+    trace = Play(deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[alpha])).run()
+    facts = trace.caches["alpha#1"]
+    del facts["firstDifference"]
+    assert facts == {
+        "prefix": "broken",
+        "requests": 3,
+        "firstRequest": {"inputTokens": 10, "cachedInputTokens": 4},
+        "inputTokens": 60,
+        "cachedInputTokens": 12,
+    }
+
+
+def test_a_first_request_without_account_is_not_made_up_of_the_second():
+    alpha = sub("alpha", Say("looks", calls=[LOOK]), Say("alpha answers", usage=spent(30, 8)), tools=[look])
+    trace = Play(deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[alpha])).run()
+    facts = trace.caches["alpha#1"]
+    del facts["firstDifference"]
+    assert facts == {"prefix": "broken", "requests": 2}
+
+
+def test_what_a_subagent_asks_beside_its_own_model_is_no_request_of_its_prompt():
+    quiet = model(Say("a summary", usage=spent(1000, 1000))).with_config(tags=["nostream"])
+    plain = FakeListLLM(responses=["completed"])
+
+    @before_model
+    async def ask_others(state, runtime):
+        await quiet.ainvoke("sum up")
+        await plain.ainvoke("complete this")
+
+    alpha = sub("alpha", Say("alpha answers", usage=spent(10, 4)), middleware=[ask_others])
+    trace = Play(deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[alpha])).run()
+    facts = trace.caches["alpha#1"]
+    assert (facts["requests"], facts["inputTokens"], facts["cachedInputTokens"]) == (1, 10, 4)

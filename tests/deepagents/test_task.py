@@ -1,12 +1,18 @@
 """What `task` starts: who it is, who called it, what it got, and what its caller received."""
 
+import json
+from typing import Any
+
 import pytest
 from byline_langgraph.scripted import Say
 from deepkit import Play, compiled, deep, fork, sub, task
-from kit import Relay, agent, ask, call, model, said
-from langchain_core.messages import AIMessage
+from kit import Relay, agent, ask, call, human, model, said
+from langchain.agents.middleware import wrap_tool_call
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from pydantic import BaseModel
 
 
@@ -463,3 +469,206 @@ def test_deepagents_is_not_imported_to_recognise_a_target(kind):
         "assert not A().takes(b.compile()); assert 'deepagents' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_words_of_a_task_call_in_another_tools_are_no_task():
+    helper = agent("helper", "helper answers")
+
+    @tool
+    async def assign(subagent_type: str, description: str) -> str:
+        """Assign."""
+        return said(await helper.ainvoke(human(description)))
+
+    calls = [("call_A", "assign", {"subagent_type": "alpha", "description": "do it"})]
+    team = deep(Say("go", calls=calls), "done", tools=[assign], subagents=[sub("alpha", "never said")])
+    assert Play(team).run().lines[4:] == [
+        "helper#1 opens as tool for main, call call_A in m1",
+        "helper#1 says m2: 'helper answers'",
+        "helper#1 returns 'helper answers'",
+        "main hears call_A: 'helper answers'",
+        "main says m3: 'done'",
+        "end",
+    ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"q": "q"}, {"description": "do it", "subagent_type": 7}, {"description": 7, "subagent_type": "alpha"}],
+)
+def test_an_ordinary_tool_named_task_within_a_deep_agent(given):
+    helper = agent("helper", "helper answers")
+
+    @tool("task")
+    async def ordinary(q: Any = None, description: Any = None, subagent_type: Any = None) -> str:
+        """Ask."""
+        return said(await helper.ainvoke(human("q")))
+
+    alpha = sub("alpha", Say("alpha asks", calls=[("call_T", "task", given)]), "alpha done", tools=[ordinary])
+    team = deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[alpha])
+    assert Play(team).run().lines[4:] == [
+        "alpha#1 opens as isolated for main, call call_A in m1, 'do it'",
+        "alpha#1 says m2: 'alpha asks'",
+        f"alpha#1 calls call_T in m2: task {json.dumps(given)}",
+        "helper#1 opens as tool for alpha#1, call call_T in m2",
+        "helper#1 says m3: 'helper answers'",
+        "helper#1 returns 'helper answers'",
+        "alpha#1 hears call_T: 'helper answers'",
+        "alpha#1 says m4: 'alpha done'",
+        "alpha#1 returns 'alpha done'",
+        "main hears call_A: 'alpha done'",
+        "main says m5: 'done'",
+        "end",
+    ]
+
+
+def rewriting(make):
+    """A middleware that makes something else of what `task` returned."""
+
+    @wrap_tool_call
+    async def rewrite(request, handler):
+        if request.tool_call["name"] != "task":
+            return await handler(request)
+        return make(await handler(request), request.tool_call["id"])
+
+    return rewrite
+
+
+def structured_team(make):
+    answer = Say("", calls=[("call_F", "Findings", {"summary": "it is so", "sure": True})])
+    return deep(
+        Say("go", calls=[task("call_A", "alpha")]),
+        "done",
+        subagents=[sub("alpha", answer, response_format=Findings)],
+        middleware=[rewriting(make)],
+    )
+
+
+def test_what_a_middleware_makes_of_a_result_is_what_its_caller_received():
+    shorter = structured_team(lambda _, id_: ToolMessage("in short: yes", tool_call_id=id_))
+    lines = Play(shorter).run().lines
+    assert [line for line in lines if "returns" in line or "main hears" in line] == [
+        "alpha#1 returns 'in short: yes'",
+        "main hears call_A: 'in short: yes'",
+    ]
+
+
+def test_a_middleware_that_only_copies_a_result_leaves_it_structured():
+    def copied(output, id_):
+        (message,) = output.update["messages"]
+        return ToolMessage(message.content, tool_call_id=id_)
+
+    lines = Play(structured_team(copied)).run().lines
+    assert [line for line in lines if "alpha#1 returns" in line or "main hears" in line] == [
+        'alpha#1 returns {"summary": "it is so", "sure": true}',
+        """main hears call_A: '{"summary":"it is so","sure":true}'""",
+    ]
+
+
+def test_a_middleware_that_has_a_task_done_twice():
+    @wrap_tool_call
+    async def twice(request, handler):
+        await handler(request)
+        return await handler(request)
+
+    alpha = compiled("alpha", agent("alpha", "alpha answers"))
+    team = deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[alpha], middleware=[twice])
+    assert Play(team).run().lines[4:] == [
+        "alpha#1 opens as isolated for main, call call_A in m1, 'do it'",
+        "alpha#1 says m2: 'alpha answers'",
+        "alpha#2 opens as isolated for main, call call_A in m1, 'do it'",
+        "alpha#2 says m3: 'alpha answers'",
+        "alpha#1 returns 'alpha answers'",
+        "alpha#2 returns 'alpha answers'",
+        "main hears call_A: 'alpha answers'",
+        "main says m4: 'done'",
+        "end",
+    ]
+
+
+def test_two_tasks_that_one_node_of_a_hand_written_graph_runs():
+    def named(name):
+        return compiled(name, agent(name, f"{name} answers"))
+
+    helped = deep("never said", subagents=[named("alpha"), named("beta")])
+    tasks = helped.nodes["tools"].bound.tools_by_name["task"]
+    llm = model(Say("lead asks", calls=[task("call_B", "alpha"), task("call_C", "beta")]), "lead done")
+
+    async def think(state: MessagesState) -> dict:
+        return {"messages": [await llm.ainvoke(state["messages"])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("think", think)
+    builder.add_node("tools", ToolNode([tasks]))
+    builder.add_edge(START, "think")
+    builder.add_conditional_edges("think", tools_condition)
+    builder.add_edge("tools", "think")
+    team = deep(
+        Say("go", calls=[task("call_A", "lead")]), "done", subagents=[compiled("lead", builder.compile())]
+    )
+    lanes = Play(team).run().lanes
+    assert {owner: lines for owner, lines in lanes.items() if owner not in ("run", "main")} == {
+        "alpha#1": [
+            "opens as isolated for lead#1, call call_B in m3, 'do it'",
+            "says m4: 'alpha answers'",
+            "returns 'alpha answers'",
+        ],
+        "beta#1": [
+            "opens as isolated for lead#1, call call_C in m3, 'do it'",
+            "says m5: 'beta answers'",
+            "returns 'beta answers'",
+        ],
+        "lead#1": [
+            "opens as isolated for main, call call_A in m1, 'do it'",
+            "says m3: 'lead asks'",
+            'calls call_B+ in m3: task {"description": "do it", "subagent_type": "alpha"}',
+            'calls call_C+ in m3: task {"description": "do it", "subagent_type": "beta"}',
+            "calls +call_B",
+            "calls +call_C",
+            "hears call_B: 'alpha answers'",
+            "hears call_C: 'beta answers'",
+            "says m6: 'lead done'",
+            "returns 'lead done'",
+        ],
+    }
+
+
+def test_what_a_nested_one_writes_is_its_callers_until_that_hands_it_on():
+    write = ("call_W", "write_file", {"file_path": "/notes.txt", "content": "found"})
+    alpha = sub("alpha", Say("writing", calls=[write]), "written")
+    lead = deep(
+        Say("lead asks", calls=[task("call_B", "alpha")]), "lead done", subagents=[alpha], name="lead"
+    )
+    team = deep(Say("go", calls=[task("call_A", "lead")]), "done", subagents=[compiled("lead", lead)])
+    trace = Play(team).run()
+    wrote = [
+        (trace.names.short[event.subagent_run_id], sorted(event.delta[0].value))
+        for event in trace.events
+        if event.type == "STATE_DELTA"
+    ]
+    assert wrote == [("lead#1", ["/notes.txt"])]
+
+
+def test_a_subagent_that_is_no_graph_and_calls_tools():
+    helper = agent("helper", "helper answers")
+
+    @tool
+    async def consult(q: str) -> str:
+        """Ask."""
+        return said(await helper.ainvoke(human(q)))
+
+    async def work(state):
+        made = {"name": "consult", "args": {"q": "q"}, "id": "call_H", "type": "tool_call"}
+        return {"messages": [AIMessage((await consult.ainvoke(made)).content)]}
+
+    team = deep(
+        Say("go", calls=[task("call_A", "worker")]),
+        "done",
+        subagents=[compiled("worker", RunnableLambda(work))],
+    )
+    assert Play(team).run().lines[4:9] == [
+        "worker#1 opens as isolated for main, call call_A in m1, 'do it'",
+        "helper#1 opens as tool for worker#1, call call_H in None",
+        "helper#1 says m2: 'helper answers'",
+        "helper#1 returns 'helper answers'",
+        "worker#1 hears call_H: 'helper answers'",
+    ]

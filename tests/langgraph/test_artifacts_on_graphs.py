@@ -18,11 +18,13 @@ from byline_langgraph import lookup_tool
 from byline_langgraph.scripted import Say, ScriptedModel
 from kit import attribute_plugins
 from langchain.agents import create_agent
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler, adispatch_custom_event
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import interrupt
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import RetryPolicy, interrupt
 from langgraph_supervisor import create_supervisor
 
 pytestmark = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
@@ -376,6 +378,52 @@ def test_with_a_store_that_fails_nothing_is_lost(store):
     if store is Down:
         assert read_by_the_model(model) == [RESULT]
     assert events[-1].type is EventType.RUN_FINISHED
+
+
+def test_the_artifact_of_a_second_attempt_knows_the_second_invocation():
+    artifacts = Artifacts(lookup=False)
+    writers = [
+        create_agent(scripted(Say("half", fails=RuntimeError("gone"))), [], name="writer"),
+        create_agent(scripted(Say(RESULT)), [], name="writer"),
+    ]
+
+    @tool
+    async def ask_writer(q: str) -> str:
+        """Ask the writer."""
+        return (await writers.pop(0).ainvoke({"messages": [("user", q)]}))["messages"][-1].content
+
+    model = scripted(CALL, Say("done"))
+
+    async def think(state: MessagesState) -> dict:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("model", think)
+    again = RetryPolicy(max_attempts=2, initial_interval=0.01, jitter=False, retry_on=RuntimeError)
+    builder.add_node("tools", ToolNode([ask_writer], handle_tool_errors=False), retry_policy=again)
+    builder.add_edge(START, "model")
+    builder.add_conditional_edges("model", tools_condition)
+    builder.add_edge("tools", "model")
+    events = play(builder.compile(name="boss", checkpointer=InMemorySaver()), artifacts)
+    first, second = [event for event in events if event.type is EventType.SUBAGENT_STARTED]
+    assert first.subagent_run_id != second.subagent_run_id
+    assert the_only(artifacts).invocation == second.subagent_run_id
+
+
+def test_the_artifact_in_words_that_an_agent_told_by_itself_knows_its_invocation():
+    artifacts = Artifacts(lookup=False)
+
+    async def write(state: MessagesState) -> dict:
+        await adispatch_custom_event("manually_emit_message", {"message_id": "mine", "message": RESULT})
+        return {"messages": [AIMessage(RESULT, id="mine", name="ana")]}
+
+    ana = StateGraph(MessagesState).add_node("write", write).add_edge(START, "write").compile(name="ana")
+    model = scripted(Say(calls=[("c1", "transfer_to_ana", {})]), Say("done"))
+    graph = create_supervisor([ana], model=model).compile(name="boss", checkpointer=InMemorySaver())
+    events = play(graph, artifacts)
+    (started,) = [event for event in events if event.type is EventType.SUBAGENT_STARTED]
+    artifact = the_only(artifacts)
+    assert (artifact.invocation, artifact.source) == (started.subagent_run_id, "mine")
 
 
 def test_a_look_up_in_a_store_that_is_down_is_answered_with_its_code():

@@ -264,3 +264,37 @@ def test_two_questions_answered_one_by_one():
             "returns 'alpha knows'",
         ],
     }
+
+
+def test_a_review_names_its_calls_as_the_stream_does_where_ids_collide():
+    @tool
+    def send(to: str) -> str:
+        """Send."""
+        return f"sent to {to}"
+
+    alpha = agent(
+        "alpha",
+        Say("alpha sends", calls=[("call_A", "send", {"to": "you"})]),
+        tools=[send],
+        middleware=[HumanInTheLoopMiddleware(interrupt_on={"send": True})],
+    )
+    play = Play(boss(call("call_A", "ask_alpha", "qa"), tools=[ask(alpha, "ask_alpha")]))
+    trace = play.run()
+    assert trace.lines[:-1] == [
+        "start",
+        "main says m1: 'boss asks'",
+        'main calls call_A in m1: ask_alpha {"q": "qa"}',
+        "alpha#1 opens as tool for main, call call_A in m1",
+        "alpha#1 says m2: 'alpha sends'",
+        'alpha#1 calls call_A@alpha#1 in m2: send {"to": "you"}',
+        "alpha#1 suspends i1",
+    ]
+    (asked,) = trace.events[-1].outcome.interrupts
+    assert play.names.rename(asked.tool_call_id) == "call_A@alpha#1"
+    (reviewed_call,) = asked.metadata["byline"]["toolCalls"]
+    assert {**reviewed_call, "toolCallId": play.names.rename(reviewed_call["toolCallId"])} == {
+        "toolCallId": "call_A@alpha#1",
+        "name": "send",
+        "args": {"to": "you"},
+        "decisions": ["approve", "edit", "reject", "respond"],
+    }

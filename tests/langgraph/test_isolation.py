@@ -202,7 +202,8 @@ FAULTS = [
 def test_a_fault_of_ours_changes_nothing_for_the_app(callback, monkeypatch, caplog):
     caplog.set_level(logging.CRITICAL, "byline")
 
-    def broken(self, *args, **kwargs):
+    def broken(self, *args, run_id, **kwargs):
+        assert isinstance(self, _handler.Handler)
         raise ZeroDivisionError("a bug of ours")
 
     broken.__name__ = callback
@@ -325,3 +326,37 @@ def test_a_run_inside_a_run_of_another_agent():
     )
     assert Play(outer).run().lines == ONE
     assert traces[0].lines == ["start", "main says m1: 'alpha answers'", "end"]
+
+
+FAILING = {
+    "on_chain_start": ["main says m1: 'main tries'", 'main calls call_T in m1: break_it {"q": "it"}'],
+    "on_chat_model_start": [],
+    "on_tool_start": ["main says m1: 'main tries'", 'main calls call_T in m1: break_it {"q": "it"}'],
+}
+
+
+@pytest.mark.parametrize("callback", FAILING)
+def test_what_a_fault_of_ours_kept_from_beginning_is_no_fault_when_it_fails(callback, monkeypatch, caplog):
+    caplog.set_level(logging.CRITICAL, "byline")
+
+    def broken(self, *args, run_id, **kwargs):
+        assert isinstance(self, _handler.Handler)
+        raise ZeroDivisionError("a bug of ours")
+
+    @tool
+    def break_it(q: str) -> str:
+        """Break."""
+        raise RuntimeError("provider gone")
+
+    broken.__name__ = callback
+    monkeypatch.setattr(_handler.Handler, callback, _handler.guarded(broken))
+    calls = Say("main tries", calls=[call("call_T", "break_it", "it")])
+    breaks = Say(fails=RuntimeError("provider gone"))
+    team = agent(None, breaks if callback == "on_chat_model_start" else calls, tools=[break_it])
+    lines = Play(team).run().lines
+    told = (
+        'main custom byline.fault: {"where": "' + callback + '", "error": "ZeroDivisionError: a bug of ours"}'
+    )
+    assert lines.count(told) == 1
+    lines.remove(told)
+    assert lines == ["start", *FAILING[callback], "run fails RuntimeError: provider gone"]

@@ -5,7 +5,7 @@ from typing import Annotated, TypedDict
 
 from byline_langgraph.scripted import Say
 from kit import Play, Relay, agent, ask, call, human, model, said
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -428,3 +428,47 @@ def test_what_is_no_message_is_langgraphs_to_refuse():
     assert trace.lines[0] == "start"
     assert trace.lines[1].startswith("run fails ValueError: Unexpected message type: 'nobody'.")
     assert len(trace.lines) == 2
+
+
+def test_the_steps_of_a_subagent_are_its_own():
+    def one(state: MessagesState) -> dict:
+        return {}
+
+    inner = chain(one=one, two=one)
+    outer = StateGraph(MessagesState)
+    outer.add_node("alpha", inner.compile(name="alpha"))
+    outer.add_edge(START, "alpha")
+    assert Play(outer.compile()).run().all == [
+        "start",
+        "main step +alpha",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 step +one",
+        "alpha#1 step -one",
+        "alpha#1 step +two",
+        "alpha#1 step -two",
+        "alpha#1 returns 'go'",
+        "main step -alpha",
+        "end",
+    ]
+
+
+def test_a_node_of_a_subagent_that_answers_its_models_call_itself():
+    llm = model(Say("alpha asks", calls=[call("call_B", "look", "x")]))
+
+    async def think(state: MessagesState) -> dict:
+        return {
+            "messages": [await llm.ainvoke(state["messages"]), ToolMessage("seen", tool_call_id="call_B")]
+        }
+
+    outer = StateGraph(MessagesState)
+    outer.add_node("alpha", chain(think=think).compile(name="alpha"))
+    outer.add_edge(START, "alpha")
+    assert Play(outer.compile()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'alpha asks'",
+        'alpha#1 calls call_B in m1: look {"q": "x"}',
+        "alpha#1 hears call_B: 'seen'",
+        "alpha#1 returns 'seen'",
+        "end",
+    ]

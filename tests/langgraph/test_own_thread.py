@@ -4,6 +4,7 @@ from byline_langgraph.scripted import Say
 from kit import Play, agent, call, human, said
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
 from langgraph.types import Command, interrupt
 from test_interrupts import boss, confirm
 
@@ -127,3 +128,46 @@ def test_two_threads_of_one_agent_in_two_calls():
             "returns 'alpha answers'",
         ],
     }
+
+
+@tool
+def confirm_twice(q: str) -> str:
+    """Confirm."""
+    return f"confirmed: {interrupt('sure?')} and {interrupt('really?')}"
+
+
+def test_the_caller_answers_two_questions_and_writes_of_its_own_in_between():
+    alpha = agent(
+        "alpha",
+        Say("alpha asks", calls=[call("call_alpha", "confirm_twice", "sure")]),
+        "alpha knows",
+        tools=[confirm_twice],
+        checkpointer=InMemorySaver(),
+    )
+
+    async def ask_alpha(q: str) -> str:
+        """Ask."""
+        write = get_stream_writer()
+        await alpha.ainvoke(human(q), OWN)
+        await alpha.ainvoke(Command(resume="yes"), OWN)
+        write("half way")
+        answer = said(await alpha.ainvoke(Command(resume="really"), OWN))
+        write("there")
+        return answer
+
+    lines = played(ask_alpha).run().lines
+    written = [line for line in lines if " custom " in line]
+    assert written == [
+        "main custom langgraph.custom: 'half way'",
+        "main custom langgraph.custom: 'there'",
+    ]
+    assert [line for line in lines if line not in written] == [
+        *ASKED[:-1],
+        'alpha#1 calls call_alpha in m2: confirm_twice {"q": "sure"}',
+        "alpha#1 hears call_alpha: 'confirmed: yes and really'",
+        "alpha#1 says m3: 'alpha knows'",
+        "alpha#1 returns 'alpha knows'",
+        "main hears call_A: 'alpha knows'",
+        "main says m4: 'boss done'",
+        "end",
+    ]

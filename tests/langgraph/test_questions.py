@@ -9,10 +9,14 @@ from pathlib import Path
 
 from byline_langgraph.scripted import Say
 from kit import Play, agent, ask, call, human, model, said
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphInterrupt
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import interrupt
 from test_interrupts import boss, confirm, confirmer
 
 
@@ -472,5 +476,27 @@ def test_the_answer_of_a_client_older_than_resume():
         "start",
         "main hears call_C: 'confirmed: yes'",
         "main says m1: 'main done'",
+        "end",
+    ]
+
+
+def test_a_subagent_that_swallows_its_own_question_has_answered_all_the_same():
+    async def think(state: MessagesState) -> dict:
+        try:
+            await RunnableLambda(lambda _: interrupt("sure?")).ainvoke(None)
+        except GraphInterrupt:
+            return {"messages": [AIMessage("alpha goes on", id="a1")]}
+
+    alpha = StateGraph(MessagesState).add_node("think", think).add_edge(START, "think").compile(name="alpha")
+    team = boss(call("call_A", "ask_alpha", "qa"), tools=[ask(alpha, "ask_alpha")])
+    assert Play(team).run().lines == [
+        "start",
+        "main says m1: 'boss asks'",
+        'main calls call_A in m1: ask_alpha {"q": "qa"}',
+        "alpha#1 opens as tool for main, call call_A in m1",
+        "alpha#1 says a1: 'alpha goes on'",
+        "alpha#1 returns 'alpha goes on'",
+        "main hears call_A: 'alpha goes on'",
+        "main says m2: 'boss done'",
         "end",
     ]

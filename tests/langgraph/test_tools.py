@@ -2,14 +2,17 @@
 
 import asyncio
 import threading
+from typing import Any
 
 from byline_langgraph.scripted import Say
 from kit import Play, Relay, agent, ask, call, human, model, said
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import Command
 
 
 def boss(*calls, tools, name="boss", **options):
@@ -382,5 +385,194 @@ def test_a_plain_tool_of_a_subagent():
         "alpha#1 returns 'alpha knows'",
         "main hears call_A: 'alpha knows'",
         "main says m4: 'boss done'",
+        "end",
+    ]
+
+
+def by_hand(tool, **config):
+    """A graph that asks a model and makes its only call itself."""
+    llm = model(Say("main asks", calls=[call("call_A", tool.name, "q")]))
+
+    async def think(state: MessagesState) -> dict:
+        return {"messages": [await llm.ainvoke(state["messages"])]}
+
+    async def act(state: MessagesState) -> Any:
+        made = await tool.ainvoke({**state["messages"][-1].tool_calls[0], "type": "tool_call"}, config)
+        return {"messages": [made]} if isinstance(made, ToolMessage) else made
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("think", think)
+    builder.add_node("act", act)
+    builder.add_edge(START, "think")
+    builder.add_edge("think", "act")
+    return builder
+
+
+def test_a_command_without_a_message_answers_its_call_with_nothing():
+    @tool
+    def note(q: str) -> Command:
+        """Note."""
+        return Command(update={})
+
+    assert Play(by_hand(note).compile()).run().lines == [
+        "start",
+        "main says m1: 'main asks'",
+        'main calls call_A in m1: note {"q": "q"}',
+        "main hears call_A: ''",
+        "end",
+    ]
+
+
+def test_a_handoff_without_a_message_leaves_its_call_open():
+    @tool
+    def leave(q: str) -> Command:
+        """Leave."""
+        return Command(goto="beta", graph=Command.PARENT)
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("alpha", by_hand(leave).compile(name="alpha"))
+    builder.add_node("beta", agent("beta", "beta answers"))
+    builder.add_edge(START, "alpha")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'main asks'",
+        'alpha#1 calls call_A in m1: leave {"q": "q"}',
+        "alpha#1 returns None",
+        "beta#1 opens as handoff for main, call call_A in m1",
+        "beta#1 says m2: 'beta answers'",
+        "beta#1 returns 'beta answers'",
+        "end pending call_A",
+    ]
+
+
+def test_a_list_with_a_handoff_without_a_message_leaves_its_call_open():
+    @tool
+    def leave(q: str) -> list:
+        """Leave."""
+        return [Command(goto="beta", graph=Command.PARENT)]
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("alpha", by_hand(leave).compile(name="alpha"))
+    builder.add_node("beta", agent("beta", "beta answers"))
+    builder.add_edge(START, "alpha")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'main asks'",
+        'alpha#1 calls call_A in m1: leave {"q": "q"}',
+        "alpha#1 returns None",
+        "beta#1 opens as handoff for main, call call_A in m1",
+        "beta#1 says m2: 'beta answers'",
+        "beta#1 returns 'beta answers'",
+        "end pending call_A",
+    ]
+
+
+def test_an_answer_under_another_id_is_what_the_tool_returned():
+    @tool
+    def look(q: str) -> ToolMessage:
+        """Look."""
+        return ToolMessage("seen", tool_call_id="another")
+
+    assert Play(by_hand(look).compile()).run().lines == [
+        "start",
+        "main says m1: 'main asks'",
+        'main calls call_A in m1: look {"q": "q"}',
+        "main hears call_A: 'seen'",
+        "end",
+    ]
+
+
+def test_an_unnamed_agent_has_the_name_of_the_tool_and_not_that_of_its_run():
+    consult = ask(agent(None, "somebody answers"), "ask_somebody")
+    assert Play(by_hand(consult, run_name="a pretty name").compile()).run().lines == [
+        "start",
+        "main says m1: 'main asks'",
+        'main calls call_A in m1: ask_somebody {"q": "q"}',
+        "ask_somebody#1 opens as tool for main, call call_A in m1",
+        "ask_somebody#1 says m2: 'somebody answers'",
+        "ask_somebody#1 returns 'somebody answers'",
+        "main hears call_A: 'somebody answers'",
+        "end",
+    ]
+
+
+def test_what_a_command_answers_is_its_callers_call():
+    @tool
+    def note(q: str) -> Command:
+        """Note."""
+        return Command(update={})
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("alpha", by_hand(note).compile(name="alpha"))
+    builder.add_edge(START, "alpha")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "alpha#1 says m1: 'main asks'",
+        'alpha#1 calls call_A in m1: note {"q": "q"}',
+        "alpha#1 hears call_A: ''",
+        "alpha#1 returns 'main asks'",
+        "end",
+    ]
+
+
+def test_a_tool_that_no_model_called_answers_nothing():
+    @tool
+    def look(q: str) -> str:
+        """Look."""
+        return f"seen {q}"
+
+    async def work(state: MessagesState) -> dict:
+        return {"messages": [AIMessage(await look.ainvoke({"q": "it"}), id="a1")]}
+
+    graph = StateGraph(MessagesState).add_node("work", work).add_edge(START, "work").compile()
+    assert Play(graph).run().lines == ["start", "main says a1: 'seen it'", "end"]
+
+
+def test_a_subagent_in_a_thread_of_the_second_of_two_tools_that_one_node_calls():
+    alpha = agent("alpha", "alpha answers")
+
+    @tool
+    def look(q: str) -> str:
+        """Look."""
+        return "seen"
+
+    @tool
+    def ask_alpha(q: str, config: RunnableConfig) -> str:
+        """Ask."""
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(said(alpha.invoke(human(q), config))))
+        thread.start()
+        thread.join()
+        return answers[0]
+
+    llm = model(Say("main asks", calls=[call("call_A", "look", "q"), call("call_B", "ask_alpha", "q")]))
+
+    async def think(state: MessagesState) -> dict:
+        return {"messages": [await llm.ainvoke(state["messages"])]}
+
+    def act(state: MessagesState, config: RunnableConfig) -> dict:
+        first, second = ({**one, "type": "tool_call"} for one in state["messages"][-1].tool_calls)
+        return {"messages": [look.invoke(first, config), ask_alpha.invoke(second, config)]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("think", think)
+    builder.add_node("act", act)
+    builder.add_edge(START, "think")
+    builder.add_edge("think", "act")
+    assert Play(builder.compile()).run().lines == [
+        "start",
+        "main says m1: 'main asks'",
+        'main calls call_A+ in m1: look {"q": "q"}',
+        'main calls call_B+ in m1: ask_alpha {"q": "q"}',
+        "main calls +call_A",
+        "main calls +call_B",
+        "main hears call_A: 'seen'",
+        "alpha#1 opens as tool for main, call call_B in m1",
+        "alpha#1 says m2: 'alpha answers'",
+        "alpha#1 returns 'alpha answers'",
+        "main hears call_B: 'alpha answers'",
         "end",
     ]

@@ -2,7 +2,8 @@
 
 from byline import Contract, hookimpl
 from byline_langgraph.scripted import Say
-from kit import Play, Relay, agent, ask, call, model, said
+from kit import Play, Relay, agent, ask, call, human, model, said
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -287,3 +288,53 @@ def test_a_plugin_watches_runs():
         "end",
     ]
     assert watcher.told == [("started", "t", "r1"), ("finished", "r1", None)]
+
+
+def test_a_plugin_is_told_in_which_agent_a_candidate_stands():
+    """What runs in a graph that is transparent runs in the agent that this one belongs to."""
+
+    class Told:
+        @hookimpl
+        def byline_is_subagent(self, candidate):
+            told.append((candidate.framework, candidate.name, candidate.parent))
+
+    def around(name, inner):
+        return StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner").compile(name=name)
+
+    told = []
+    team = around("alpha", around("supervisor", around("beta", agent("gamma", "gamma answers"))))
+    assert Play(around("main", team), plugins=[Told()]).run().lines == [
+        "start",
+        "alpha#1 opens as subgraph for main",
+        "beta#1 opens as subgraph for alpha#1",
+        "gamma#1 opens as subgraph for beta#1",
+        "gamma#1 says m1: 'gamma answers'",
+        "gamma#1 returns 'gamma answers'",
+        "beta#1 returns 'gamma answers'",
+        "alpha#1 returns 'gamma answers'",
+        "end",
+    ]
+    assert told == [
+        ("langgraph", "alpha", None),
+        ("langgraph", "supervisor", "alpha"),
+        ("langgraph", "beta", "alpha"),
+        ("langgraph", "gamma", "beta"),
+    ]
+
+
+def test_an_invocation_names_the_run_that_a_tracer_knows_it_by():
+    class Tracer(BaseCallbackHandler):
+        def on_chain_start(self, serialized, inputs, *, run_id, **kwargs):
+            runs.setdefault(kwargs.get("name"), str(run_id))
+
+    runs = {}
+    alpha = agent("alpha", "alpha answers")
+    boss = agent(
+        "boss",
+        Say("boss asks", calls=[call("call_A", "ask_alpha", "qa")]),
+        "boss done",
+        tools=[ask(alpha, "ask_alpha")],
+    )
+    trace = Play(boss).stream(human("go"), {"callbacks": [Tracer()]})
+    (started,) = [event for event in trace.events if event.type == "SUBAGENT_STARTED"]
+    assert started.metadata["byline"]["langchainRunId"] == runs["alpha"]

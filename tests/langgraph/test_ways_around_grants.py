@@ -304,3 +304,16 @@ def test_an_agent_that_comes_again_below_itself_is_no_agent_that_cannot_be_seen(
     graph, _ = boss(asking(again[0]))
     permit = permitted(guarded(graph, nested="require", allow=["ask_ana", "ask_again"]))
     assert sorted(permit.nested) == ["ana"]
+
+
+def test_a_tool_whose_run_has_the_name_of_a_granted_one_is_not_called():
+    box = Box(wipe)
+
+    def work(state):
+        inner.invoke({"q": "x"})
+        return {"messages": [AIMessage(box.get().invoke({"command": "all"}, {"run_name": "inner"}))]}
+
+    agent = guarded(one_node(work))
+    events = play(agent, permitted(agent))
+    assert events[-1].message == "not_covered: tool 'wipe' is not among what was granted; it was not called"
+    assert CALLED == []

@@ -21,7 +21,7 @@ forked process and in the order in which mutmut runs them, is what the canary is
 under all tests of the target, which has to survive.
 
 Property tests are left out: what a random example finds today it may miss tomorrow.  What runs while a module is
-imported is not mutated either: that is over when mutmut forks.
+imported is not mutated either: that is over when mutmut forks.  What is decorated is: see `decorated.py`.
 """
 
 import os
@@ -119,7 +119,7 @@ def run(target: str, functions: list[str], *, again: bool) -> bool:
     log = work / "mutmut.log"
     with log.open("w") as out:
         mutmut = subprocess.run(
-            [Path(sys.executable).with_name("mutmut"), "run", *functions],
+            [sys.executable, HERE / "decorated.py", "run", *functions],
             env={**os.environ, "PYTHONHASHSEED": "0"},
             stdout=None if sys.stdout.isatty() else out,  # it draws how far it has come
             stderr=subprocess.STDOUT,

@@ -331,6 +331,21 @@ def test_raw_events_come_when_asked_for_and_redaction_goes_over_them(tmp_path: P
     assert {event["source"] for event in raws} == {"langchain"}
     assert raws[0]["event"]["callback"] == "on_chain_start"
     assert raws[-1]["event"]["callback"] == "on_chain_end"
+    names = {
+        event["subagentRunId"]: event["name"] for event in recorded if event["type"] == "SUBAGENT_STARTED"
+    }
+    assert [
+        (names.get(event.get("subagentRunId")), event["event"]["callback"])
+        for event in raws
+        if event["event"]["callback"] in ("on_chat_model_start", "on_llm_end")
+    ] == [
+        (None, "on_chat_model_start"),
+        (None, "on_llm_end"),
+        ("sub", "on_chat_model_start"),
+        ("sub", "on_llm_end"),
+        (None, "on_chat_model_start"),
+        (None, "on_llm_end"),
+    ]
     rest = [event for event in recorded if event["type"] != "RAW"]
     assert told(rest) == [line.replace("hello", "█████") for line in PLAIN]
     assert faults(recorded) == []
@@ -356,3 +371,21 @@ def test_the_state_the_graph_returned_is_recorded(tmp_path: Path):
         "- STATE_SNAPSHOT {'count': 2}",
         "- RUN_FINISHED success",
     ]
+
+
+def test_the_words_of_a_muted_model_are_not_recorded(tmp_path: Path):
+    from byline_langgraph.scripted import Say, ScriptedModel
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    quiet = ScriptedModel(script=[Say("a summary nobody should read")]).with_config(tags=["nostream"])
+
+    async def think(state: MessagesState) -> dict[str, Any]:
+        await quiet.ainvoke("sum up")
+        return {}
+
+    path = tmp_path / "run.jsonl"
+    app = StateGraph(MessagesState).add_node("think", think).add_edge(START, "think").compile()
+    with record(path):
+        asyncio.run(app.ainvoke(*asked("t")))
+    assert told(events(path)) == ["- RUN_STARTED t", "- RUN_FINISHED success"]
+    assert faults(events(path)) == []

@@ -31,7 +31,6 @@ from byline_langgraph._speech import Model
 from byline_langgraph._tree import Run, Scope, up
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
-from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from ._cache import Asked, calls_of, first_difference
@@ -142,8 +141,8 @@ class TaskHandler(Handler):
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
         super().on_chain_error(error, run_id=run_id, **kwargs)
-        if run is not None and run.is_graph and run.inside is not None:
-            self._forget(run.inside)
+        if run is not None and run.opened is not None:
+            self._forget(run.opened)
 
     def _give_away(self, run: Run) -> None:
         """Show that a run is no graph: if `task` started it, it is a subagent all the same, and begins here."""
@@ -164,7 +163,7 @@ class TaskHandler(Handler):
         return opened._replace(name=name, description=description, metadata=known)
 
     def _close(self, scope: Scope, outputs: Any) -> None:
-        task = None if scope.owner is None or scope.transparent else self._at_work.get(scope.owner)
+        task = None if scope.invocation is None else self._at_work.get(scope.invocation)
         self._forget(scope)
         if task is None:
             super()._close(scope, outputs)
@@ -176,8 +175,8 @@ class TaskHandler(Handler):
 
     def _forget(self, scope: Scope) -> None:
         """Let go of the prompts of what is over."""
-        if not scope.transparent and scope.owner is not None:
-            self._prompts.pop(scope.owner, None)
+        if scope.invocation is not None:
+            self._prompts.pop(scope.invocation, None)
 
     # ---------------------------------------------------------------- tools
 
@@ -189,11 +188,7 @@ class TaskHandler(Handler):
 
     @guarded
     def _task_ended(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        run = self._runs.get(run_id)
-        task = self._tasks.pop(run_id, None)
-        if run is None or task is None:
-            super().on_tool_end(output, run_id=run_id, **kwargs)
-            return
+        run, task = self._runs[run_id], self._tasks.pop(run_id)
         if task.parent is None and isinstance(output, Command) and isinstance(output.update, Mapping):
             self._written.append((task.owner, {k: v for k, v in output.update.items() if k != "messages"}))
         node = next((run for run in up(run) if run.node is not None), None)
@@ -230,7 +225,7 @@ class TaskHandler(Handler):
         if task is None:
             return
         self._at_work.pop(task.owner, None)
-        if task.ended and not isinstance(error, GraphBubbleUp):  # what it returned could not be used
+        if task.ended:  # what it returned could not be used
             self.sink.report(s.Failed(task.owner, *cause_of(error)))
 
     # -------------------------------------------------------------- prompts
@@ -277,14 +272,12 @@ def _asked_for(tool: Run) -> tuple[str, str] | None:
     return (name, description) if isinstance(name, str) and isinstance(description, str) else None
 
 
-def _contract(inputs: Any, description: str) -> dict[str, Any]:
+def _contract(inputs: Mapping[str, Any], description: str) -> dict[str, Any]:
     """Return the context mode, as the subagent's own inputs show it, and what it inherited.
 
     The parent's messages are told by their number: an isolated subagent has one message, and it is the description.
     """
     isolated, fork = MODES["deepagents", "isolated"], MODES["deepagents", "fork"]
-    if not isinstance(inputs, Mapping):
-        return replace(isolated, mode=None, context=None).metadata()
     messages = list(messages_in(inputs))
     marked = bool(inputs.get(FORK_MARK))
     if not marked and len(messages) == 1 and messages[0].content == description:
@@ -294,7 +287,7 @@ def _contract(inputs: Any, description: str) -> dict[str, Any]:
     )  # the guard against delegating is the declarative fork's
     return {
         **contract.metadata(),
-        "inheritedMessages": max(len(messages) - 1, 0),
+        "inheritedMessages": len(messages) - 1,
         "inheritedState": sorted(str(key) for key in inputs if key not in ("messages", FORK_MARK)),
     }
 

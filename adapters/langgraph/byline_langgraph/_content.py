@@ -134,16 +134,14 @@ def open_calls(thread: Sequence[BaseMessage]) -> set[str]:
     return waiting
 
 
-def sent_along(output: Any) -> Iterator[BaseMessage]:
+def sent_along(commands: Iterable[Command[Any]]) -> Iterator[BaseMessage]:
     """Yield the messages that a hand-off tool sends to the agent it hands to, instead of returning them.
 
     Measured: a hand-off of langgraph-supervisor that is one of several calls of a turn returns
     `Command(goto=[Send(agent, {"messages": [..., answer]})])` without an update.  Its own answer to its call stands there
     and nowhere else: neither the answers of the turn nor the turn itself are in the graph's state afterwards.
     """
-    for command in output if isinstance(output, list) else (output,):
-        if not isinstance(command, Command):
-            continue
+    for command in commands:
         goto = command.goto if isinstance(command.goto, list | tuple) else (command.goto,)
         for target in goto:
             if isinstance(target, Send) and isinstance(target.arg, Mapping):

@@ -105,7 +105,7 @@ class GateHandler(BaseCallbackHandler):
 
     def on_tool_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, Any],
         input_str: str,
         *,
         run_id: UUID,
@@ -113,7 +113,7 @@ class GateHandler(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Stop a tool of the parent's that the grant does not name: called by a node, or in the place of another."""
-        name = str(kwargs.get("name") or (serialized or {}).get("name") or "?")
+        name = str(serialized["name"])  # not that of the run, which a config may give
         if Resource("tool", name) not in self._grant.resources and self._handler.calls_a_tool(parent_run_id):
             raise NotCoveredError(
                 f"tool {name!r} is not among what was granted; it was not called", [Resource("tool", name)]

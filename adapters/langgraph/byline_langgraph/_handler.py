@@ -20,7 +20,7 @@ order of what happened is lost.
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from byline import signals as s
@@ -46,6 +46,9 @@ __all__ = ["Handler", "guarded"]
 
 _MUTED: Final = "nostream"
 
+_ELSEWHERE: Final = s.CallRef("", "")
+"""A hand-off whose call there is no naming: it was an invocation's of an earlier run."""
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,7 +64,7 @@ def guarded(callback: F) -> F:
         except Exception as fault:
             self.sink.fault(callback.__name__, fault)
 
-    return cast("F", call)
+    return call  # type: ignore[return-value]  # the same signature
 
 
 class Handler(BaseCallbackHandler):
@@ -96,13 +99,12 @@ class Handler(BaseCallbackHandler):
         self._transparent: Final = transparent
         self.state_was_set = False
         """Whether the client was given a state that is not the graph's own: the next one of the graph corrects it."""
-        self._runs: Final[dict[UUID, Run]] = {}
+        self._runs: Final[dict[UUID | None, Run]] = {}  # none is under None, which is nobody's parent
         self._models: Final[dict[UUID, Model]] = {}
         self._waiting: Final[
             dict[str, list[str]]
         ] = {}  # owners that ended with a question of their own, by their id
-        self._spawned: Final[dict[str, str]] = {}  # the invocation that a call of the parent's made
-        self._ids: Final[dict[str | None, str]] = {}  # of invocations, by their owners
+        self._spawned: Final[dict[str, str]] = {}  # the owner that a call of the parent's made
 
     def owner_of(self, run_id: UUID) -> str | None:
         """Return whose the LangChain run `run_id` is, while it is open; `None` for the parent agent."""
@@ -135,12 +137,12 @@ class Handler(BaseCallbackHandler):
 
     def is_the_parents(self, run_id: UUID | None) -> bool:
         """Return whether what runs under `run_id` is done by the parent agent."""
-        run = None if run_id is None else self._runs.get(run_id)
+        run = self._runs.get(run_id)
         return run is None or owner_of(run) is None
 
     def calls_a_tool(self, run_id: UUID | None) -> bool:
         """Return whether a tool that starts under `run_id` is called by a node of the parent's, and not by another tool."""
-        for run in up(None if run_id is None else self._runs.get(run_id)):
+        for run in up(self._runs.get(run_id)):
             if run.is_tool:
                 return False
             if run.node is not None:
@@ -149,11 +151,11 @@ class Handler(BaseCallbackHandler):
 
     def invocation_of(self, call: str) -> str | None:
         """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
-        return self._spawned.get(call)
+        return self.sink.attributor.subagent_run_id(self._spawned.get(call))
 
     def speaker_of(self, message: str) -> str | None:
         """Return the `subagentRunId` of who said a message in this run, if a subagent did."""
-        return self._ids.get(self.speech.speaker(message))
+        return self.sink.attributor.subagent_run_id(self.speech.speaker(message))
 
     @guarded
     def stood_in(self, answer: ToolMessage) -> None:
@@ -174,7 +176,7 @@ class Handler(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        parent = self._runs.get(parent_run_id)
         metadata = metadata or {}
         a_step = is_step(tags)
         if parent is not None and not a_step:
@@ -185,10 +187,10 @@ class Handler(BaseCallbackHandler):
             self._open(parent, run)
         if parent is not None and (a_step or is_pushed(run, parent, metadata)):
             run.inside = parent.inside
-            run.node = str(metadata.get("langgraph_node") or run.name)
+            run.node = run.name
             if not run.node.startswith("__"):
                 self.sink.report(s.StepStarted(owner_of(run), run.node))
-            if self.remotes.nodes:
+            if self.remotes.nodes:  # it would find out itself
                 self.remotes.entered(run.ns, owner_of(run), str(run.id))
         self._runs[run_id] = run
 
@@ -202,8 +204,8 @@ class Handler(BaseCallbackHandler):
             self._left_node(run, outputs)
             if self.remotes.owner(run.ns) is not None:
                 self.remotes.left(run.ns, s.Closed(str(run.id), result_of(outputs)))
-        if run.is_graph and run.inside is not None and run.inside.outer is not None:
-            self._close(run.inside, outputs)
+        if run.opened is not None:
+            self._close(run.opened, outputs)
 
     @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -218,9 +220,8 @@ class Handler(BaseCallbackHandler):
         if run.node is not None:
             self._left_node(run, None)
             self.remotes.left(run.ns, ending_of(str(run.id), error))
-        if not run.is_graph or scope is None or scope.outer is None or scope.transparent:
-            return
-        ending = ending_of(cast("str", scope.owner), error)
+        owner = None if run.opened is None else run.opened.invocation
+        ending = None if owner is None else ending_of(owner, error)
         if ending is not None:
             self.sink.report(ending)
 
@@ -234,7 +235,7 @@ class Handler(BaseCallbackHandler):
         if outer is None:
             if not self.scopes:
                 self.root_ns = own_ns
-            graph.inside = self._enter(Scope(None, None, graph.name, own_ns, transparent=False))
+            graph.inside = self._enter(Scope(None, None, graph.name, own_ns))
             return
         tool, node = between(graph)
         spawned = None if tool is None or tool.call is None else s.CallRef(outer.owner, tool.call)
@@ -245,17 +246,17 @@ class Handler(BaseCallbackHandler):
             handed = self._handed_before(graph, outer, node)
         name = name_of(graph, tool, node)
         if not self._is_subagent(graph, outer, tool, node, name):
-            graph.inside = self._enter(Scope(outer, outer.owner, name, own_ns, transparent=True))
+            graph.inside = self._enter(Scope(outer, outer.owner, outer.name, own_ns, transparent=True))
             return
         id_ = stable_id(name, graph.ns, tool, own_ns)
         if waiting := self._waiting.get(
             id_
         ):  # the caller answered the question itself: the same invocation goes on
-            graph.inside = self._enter(Scope(outer, waiting.pop(0), name, own_ns, transparent=False))
+            graph.inside = self._enter(Scope(outer, waiting.pop(0), name, own_ns))
             graph.inside.id = id_
             return
         owner = str(graph.id)
-        scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns, transparent=False))
+        scope = graph.inside = self._enter(Scope(outer, owner, name, own_ns))
         scope.id = id_
         opened = s.Opened(
             owner,
@@ -266,9 +267,8 @@ class Handler(BaseCallbackHandler):
             metadata=self._describe(graph, outer, tool, handed),
         )
         self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
-        self._ids[owner] = opened.id or owner
         if spawned is not None and spawned.owner is None:
-            self._spawned[spawned.call] = opened.id or owner
+            self._spawned[spawned.call] = owner
         graph.inputs = None
 
     # What an adapter that knows more than LangGraph does may say in between, within the guard of a callback.
@@ -335,7 +335,7 @@ class Handler(BaseCallbackHandler):
         )
         if next(made, None) in self._transparent:
             return s.CallRef(outer.owner, answer.tool_call_id)
-        return s.CallRef("", "")
+        return _ELSEWHERE
 
     def _describe(
         self, graph: Run, outer: Scope, tool: Run | None, handed: s.CallRef | None
@@ -366,9 +366,9 @@ class Handler(BaseCallbackHandler):
         return opened._replace(metadata={**(opened.metadata or {}), **known})
 
     def _close(self, scope: Scope, outputs: Any) -> None:
-        if scope.transparent:
+        owner = scope.invocation
+        if owner is None:
             return
-        owner = cast("str", scope.owner)
         if scope.asked:
             # A graph with a thread of its own keeps its question to itself and returns what it has.  It waits on its
             # thread, and only its caller can answer; whether it did, the end of the run will tell.
@@ -387,7 +387,7 @@ class Handler(BaseCallbackHandler):
                 self.speech.answer(owner, message.tool_call_id, message)
         if not run.worked and self.remotes.owner(run.ns) is None:
             self.speech.without_a_model(owner, outputs, run.inputs)
-        if run.node is not None and not run.node.startswith("__"):
+        if run.node is not None:
             self.sink.report(s.StepFinished(owner, run.node))
 
     def _asked(self, run: Run, error: GraphInterrupt) -> None:
@@ -408,7 +408,7 @@ class Handler(BaseCallbackHandler):
     @guarded
     def on_tool_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, Any],
         input_str: str,
         *,
         run_id: UUID,
@@ -416,14 +416,15 @@ class Handler(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        parent = self._runs.get(parent_run_id)
         if parent is not None:
             self._runs_no_step(parent)
-        name = kwargs.get("name") or (serialized or {}).get("name") or ""
+        # Not the `name` of the callback: that is the run's, which a config may give.
+        name = serialized["name"]
         run = self._runs[run_id] = Run(run_id, parent, name, metadata or {}, kwargs.get("inputs"))
         run.call = kwargs.get("tool_call_id")
         run.is_tool = True
-        if parent is not None and parent.node is not None:
+        if parent is not None:
             parent.tools.append(run)
 
     @guarded
@@ -432,17 +433,17 @@ class Handler(BaseCallbackHandler):
         if run is None or run.call is None:
             return
         owner = owner_of(run)
-        self._handed_over(run, output)
-        for message in (*messages_in(output), *sent_along(output)):
+        commands = [
+            one for one in (output if isinstance(output, list) else (output,)) if isinstance(one, Command)
+        ]
+        self._handed_over(run, s.CallRef(owner, run.call), commands)
+        for message in (*messages_in(output), *sent_along(commands)):
             if isinstance(message, ToolMessage) and message.tool_call_id == run.call:
                 self.speech.answer(owner, run.call, message)
                 return
-        if not isinstance(output, Command):
-            self.speech.answer(owner, run.call, output)
-        elif not isinstance(output.graph, str):
-            self.speech.answer(
-                owner, run.call, ""
-            )  # a command without a message answers the call with nothing
+        # Commands without a message answer a call with nothing, and one that goes to another graph not at all.
+        if not any(isinstance(command.graph, str) for command in commands):
+            self.speech.answer(owner, run.call, "" if commands else output)
 
     @guarded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -452,21 +453,20 @@ class Handler(BaseCallbackHandler):
 
     def _end_tool(self, run_id: UUID) -> Run | None:
         run = self._runs.pop(run_id, None)
-        if run is not None and run.parent is not None and run in run.parent.tools:
+        if run is not None and run.parent is not None:
             run.parent.tools.remove(run)
         return run
 
-    def _handed_over(self, run: Run, output: Any) -> None:
+    def _handed_over(self, run: Run, call: s.CallRef, commands: Sequence[Command[Any]]) -> None:
         """Remember which call handed control to which node of the enclosing graph."""
-        scope = run.inside
-        for command in output if isinstance(output, list) else (output,):
-            if not isinstance(command, Command) or command.graph != Command.PARENT or scope is None:
-                continue
-            goto = command.goto if isinstance(command.goto, list | tuple) else (command.goto,)
-            for target in goto:
-                node = target.node if isinstance(target, Send) else str(target)
-                if scope.outer is not None and run.call is not None:
-                    scope.outer.hand_over(node, s.CallRef(scope.owner, run.call))
+        outer = None if run.inside is None else run.inside.outer
+        if outer is None:
+            return
+        for command in commands:
+            if command.graph == Command.PARENT:
+                goto = command.goto if isinstance(command.goto, list | tuple) else (command.goto,)
+                for target in goto:
+                    outer.hand_over(target.node if isinstance(target, Send) else str(target), call)
 
     # --------------------------------------------------------------- models
 
@@ -482,7 +482,7 @@ class Handler(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        parent = None if parent_run_id is None else self._runs.get(parent_run_id)
+        parent = self._runs.get(parent_run_id)
         if parent is not None:
             self._runs_no_step(parent)
         metadata = metadata or {}
@@ -538,8 +538,7 @@ class Handler(BaseCallbackHandler):
 
     @guarded
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        run = self._runs.get(run_id)
-        owner = None if run is None else owner_of(run)
+        owner = self.owner_of(run_id)
         for signal in spelled_out(owner, name, data):
             self.sink.report(signal)
             self.state_was_set = self.state_was_set or isinstance(signal, s.StateIs)

@@ -176,7 +176,7 @@ class Watcher(BaseCallbackHandler):
 
     def on_tool_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: dict[str, Any],
         input_str: str,
         *,
         run_id: UUID,

@@ -40,17 +40,22 @@ class Scope:
     __slots__ = ("_handed", "_handoffs", "asked", "id", "name", "ns", "outer", "owner", "transparent")
 
     def __init__(
-        self, outer: "Scope | None", owner: str | None, name: str, ns: str, *, transparent: bool
+        self, outer: "Scope | None", owner: str | None, name: str, ns: str, *, transparent: bool = False
     ) -> None:
         self.outer: Final = outer
         self.owner: Final = owner
-        self.name: Final = name
+        self.name: Final = name  # the agent's
         self.ns: Final = ns
         self.transparent: Final = transparent
         self.id = ""  # of an invocation: the same in every run
         self.asked = False  # whether one of its steps stopped with a question, which stops the graph
         self._handoffs: dict[str, s.CallRef] = {}  # by the node that control was handed to
         self._handed: dict[str, s.CallRef] = {}  # by the task that took it, for its retries
+
+    @property
+    def invocation(self) -> str | None:
+        """The owner that begins and ends with this graph, if it is an invocation's own."""
+        return None if self.transparent else self.owner
 
     def hand_over(self, node: str, call: s.CallRef) -> None:
         """Note that `call` handed control to `node` of this graph."""
@@ -105,8 +110,13 @@ class Run:
         self.node: str | None = None  # set for a step of a graph
         self.call: str | None = None  # the tool call id, for a tool run
         self.inputs: Any = inputs
-        self.tools: list[Run] = []  # the open tool runs of a node
+        self.tools: list[Run] = []  # the open tool runs that it began itself
         self.worked = False  # whether a model or a graph ran inside
+
+    @property
+    def opened(self) -> Scope | None:
+        """What runs inside it, if it is a graph."""
+        return self.inside if self.is_graph else None
 
 
 def up(run: Run | None) -> Iterator[Run]:
