@@ -191,35 +191,34 @@ class Sink:
         yet wait for one another, in their order, until the consumer wakes or anything else is reported.
         """
         with self.lock:
-            if type(signal) in _WORDS and self._outlet.later(self.settle):
+            if type(signal) in _WORDS and (self._words or self._outlet.later(self.settle)):
                 self._words.append(signal)  # type: ignore[arg-type]
                 return
             self.settle()
-            self._take((signal,))
+            try:
+                events = self._attributor.feed(signal)
+                if events:
+                    self._deliver(events)
+            except Exception as fault:
+                self._failed(signal, fault)
 
     def settle(self) -> None:
         """Take the words that wait, so that all that was reported is known."""
-        if self._words:
-            with self.lock:
-                words, self._words = self._words, []
-                self._take(words)
-
-    def _take(self, signals: Sequence[s.Signal]) -> None:
-        events: list[BaseEvent] = []
-        faults: list[tuple[s.Signal, Exception]] = []
-        feed = self._attributor.feed
-        for signal in signals:
+        if not self._words:
+            return
+        with self.lock:
+            words, self._words = self._words, []
+            faults: list[tuple[s.Signal, Exception]] = []
+            events = self._attributor.feed_words(words, lambda word, fault: faults.append((word, fault)))
             try:
-                events += feed(signal)
-            except Exception as fault:
-                faults.append((signal, fault))
-        try:
-            if events:
                 self._deliver(events)
-        except Exception as fault:
-            faults.append((signals[-1], fault))
-        for signal, ours in faults:
-            self.fault(f"signal {type(signal).__name__}", ours)
+            except Exception as fault:
+                faults.append((words[-1], fault))
+            for word, ours in faults:
+                self._failed(word, ours)
+
+    def _failed(self, signal: s.Signal, fault: Exception) -> None:
+        self.fault(f"signal {type(signal).__name__}", fault)
 
     def start(self) -> None:
         """Send `RUN_STARTED`."""
@@ -359,8 +358,8 @@ class Run:
                     events = await channel.read()
                 except StopAsyncIteration:
                     break
-                while events:
-                    yield events.popleft()
+                for event in events:
+                    yield event
         finally:
             channel.abandon()
             self._stopped = self._stopped or "the consumer went away"

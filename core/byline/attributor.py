@@ -136,6 +136,36 @@ class Attributor:
         out, self._out = self._out, []
         return out
 
+    def feed_words(
+        self, words: Sequence[s.Text | s.Reasoning], failed: Callable[[s.Signal, Exception], object]
+    ) -> list[BaseEvent]:
+        """Take what models said in one moment, and return the events it gives: those of `feed`, with one time.
+
+        Most words go on with the message of the word before; then there is nothing to look up.  `failed` is told of
+        a signal that is a fault, and the others count.
+        """
+        if self.over:
+            self.dropped += len(words)
+            return []
+        now = self._now()
+        message: Message | None = None
+        before: tuple[str | None, str] = (None, "")
+        for signal in words:
+            owner, run, delta = signal
+            try:
+                if message is not None and (owner, run) == before and delta and type(signal) is s.Text:
+                    text = delta if delta.isascii() else clean_text(delta)
+                    self._out.append(word(TextMessageContentEvent, message.id, text, message.lane.id, now))
+                    continue
+                self._HANDLERS[type(signal)](self, signal)
+                before = owner, run
+                message = self._messages.get(before)
+                if message is not None and message.part is not TEXT:
+                    message = None
+            except Exception as fault:
+                failed(signal, fault)
+        return self._flush()
+
     def public_call(self, owner: str | None, call: str) -> str:
         """Return the public id of a tool call that the framework knows as `call`."""
         return self._call_of(owner, call).id

@@ -14,12 +14,15 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import Final, Generic, TypeVar
 
 __all__ = ["BURST", "Channel"]
 
-BURST: Final = 0.001
-"""Seconds between two wakes of a consumer that nobody waits for: tokens come ten times slower than that."""
+BURST: Final = 0.016
+"""Seconds between two wakes of a consumer that nobody waits for: a screen shows one picture in that time.
+
+A model that is slower than sixty tokens a second never meets it."""
 
 T = TypeVar("T")
 
@@ -59,15 +62,17 @@ class Channel(Generic[T]):
     def later(self, fill: Callable[[], object], /) -> bool:
         """Return whether the consumer sleeps until the burst is over; `fill` is then called before it wakes.
 
-        What nobody can see before then need not be put before then.  False as soon as the time is up, also where the
-        loop is kept from noticing it.
+        What nobody can see before then need not be put before then.
         """
-        if self._reader is None or self._loop.time() - self._woken >= BURST:
+        if self._reader is None:
+            return False
+        left = self._woken + BURST - monotonic()
+        if left <= 0:
             return False
         if self._timer is None:
             if threading.get_ident() != self._thread:
                 return False
-            self._timer = self._loop.call_at(self._woken + BURST, self._time_is_up)
+            self._timer = self._loop.call_later(left, self._time_is_up)
         self._fill = fill
         return True
 
@@ -123,12 +128,12 @@ class Channel(Generic[T]):
         if threading.get_ident() != self._thread:
             self._wake_reader()
             return
-        now = self._loop.time()
-        if now - self._woken >= BURST:
-            self._woken = now
-            self._wake_reader()
+        left = self._woken + BURST - monotonic()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._time_is_up)
         else:
-            self._timer = self._loop.call_at(self._woken + BURST, self._time_is_up)
+            self._woken = monotonic()
+            self._wake_reader()
 
     def _time_is_up(self) -> None:
         with self.lock:
@@ -136,7 +141,7 @@ class Channel(Generic[T]):
             if fill is not None:
                 fill()
             self._timer = None
-            self._woken = self._loop.time()
+            self._woken = monotonic()
             self._wake_reader()
 
     def _wake_reader(self) -> None:

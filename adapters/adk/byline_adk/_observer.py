@@ -89,7 +89,8 @@ class Observer(BasePlugin):  # type: ignore[misc,unused-ignore]  # untyped in so
         try:
             if self._stamps and event.custom_metadata:
                 watch.unstamp(event)
-            if watch.is_inside(invocation_context.invocation_id):
+            # An AgentTool has a runner of its own.  Asked without a call: every word comes here.
+            if invocation_context.invocation_id in watch.book.courses:
                 watch.event(event, stored=False)
                 if not event.partial:
                     await watch.sink.drained()

@@ -1,6 +1,7 @@
 """What an event says, once it is known whose it is: words, thoughts, calls, state, artifacts, cost."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from byline import signals as s
@@ -10,6 +11,9 @@ from . import _content as content
 from ._identity import Invocation
 
 __all__ = ["Voice", "is_plumbing", "kept"]
+
+_text: Final = partial(tuple.__new__, s.Text)
+"""`s.Text` of a tuple, without a Python function in between: every word is one."""
 
 
 def is_plumbing(owner: Invocation, name: str) -> bool:
@@ -67,7 +71,7 @@ class Voice:
                     self._say(s.Reasoning(key, run, text))
                 else:
                     stream.text.append(text)
-                    self._say(s.Text(key, run, text))
+                    self._say(_text((key, run, text)))
             elif part.function_call is not None:
                 self._fragment(owner, run, stream, part.function_call)
 

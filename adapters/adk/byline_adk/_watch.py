@@ -211,10 +211,16 @@ class Watch:
 
     def event(self, event: Any, *, stored: bool = True) -> None:
         """Take an event of the run, in the order of the stream; `stored` unless it is an AgentTool's inner one."""
-        if event.partial:
-            self._partial(event)
+        if not event.partial:
+            self._whole(event, stored=stored)
             return
-        self._whole(event, stored=stored)
+        said = event.content
+        parts = said.parts if said is not None else None
+        if parts:
+            id_ = event.id
+            known = self._speakers.get(id_ if self._stamps else id(event.actions))
+            owner = known[0] if known is not None and known[0].opened else self._owner(event)
+            self._voice.piece(owner, id_, parts)
 
     def _speaker(self, event: Any) -> Invocation | None:
         """Return whose model said it; `None` for what no model said."""
@@ -228,16 +234,6 @@ class Watch:
         if not owner.opened:
             self._open(owner, event)
         return owner
-
-    def _partial(self, event: Any) -> None:
-        said = event.content
-        parts = said.parts if said is not None else None
-        if not parts:
-            return
-        id_ = event.id
-        known = self._speakers.get(id_ if self._stamps else id(event.actions))
-        owner = known[0] if known is not None and known[0].opened else self._owner(event)
-        self._voice.piece(owner, id_, parts)
 
     def _whole(self, event: Any, *, stored: bool) -> None:
         speaker = self._speaker(event)
