@@ -76,7 +76,9 @@ def oldest(session: nox.Session, adapter: str) -> None:
 def judges(session: nox.Session) -> None:
     """The official JavaScript client, on recorded streams and on a live run over HTTP; and a CopilotKit front end."""
     session.install("-e", ".[all]", *groups(*TESTS))
-    client = session.create_tmp()
+    client = str(
+        Path(session.create_tmp()).resolve()
+    )  # nox gives a path from here, node wants one from the root
     session.run("npm", "install", "--silent", "--prefix", client, "@ag-ui/client@1.0.0", external=True)
     front = Path(client, "copilotkit")
     shutil.copytree("examples/copilotkit", front, dirs_exist_ok=True)

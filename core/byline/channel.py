@@ -62,8 +62,12 @@ class Channel(Generic[T]):
         What nobody can see before then need not be put before then.  False as soon as the time is up, also where the
         loop is kept from noticing it.
         """
-        if self._timer is None or self._loop.time() - self._woken >= BURST:
+        if self._reader is None or self._loop.time() - self._woken >= BURST:
             return False
+        if self._timer is None:
+            if threading.get_ident() != self._thread:
+                return False
+            self._timer = self._loop.call_at(self._woken + BURST, self._time_is_up)
         self._fill = fill
         return True
 

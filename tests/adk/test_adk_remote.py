@@ -353,3 +353,38 @@ async def test_a_peer_that_is_no_adk():
         ]
     else:  # the answer goes to the root, which has no answer to it
         assert seen[14:] == ["-| RUN SUCCESS"]
+
+
+@pytest.mark.parametrize("legacy", [True, False], ids=["plain", "extension"])
+async def test_a_task_elsewhere(legacy):
+    """It asks in plain text, goes on with the user's next words, and its result is that of the call."""
+    if "mode" not in a2a.RemoteA2aAgent.model_fields:
+        pytest.skip("a remote agent has no mode in this google-adk")
+    done = Say("ok", calls=[("f1", "finish_task", {"result": "booked"})])
+    async with a2a.served(agent("expert", Say("Which city?"), done, mode="task")) as remote:
+        call = ("c1", "expert", {"request": "x"})
+        child = remote(mode="task", use_legacy=legacy)
+        root = agent("root", Say(calls=[call]), Say("done"), sub_agents=[child])
+        assert await ask(runner(root), "hi", "Seoul") == [
+            "-| RUN",
+            "-| calls c1 expert in m1",
+            '-| c1 {"request": "x"}',
+            "-| called c1",
+            "-| + c1 expert (task) by c1",
+            "c1| says m2",
+            "c1| m2 'Which city?'",
+            "c1| said m2",
+            "c1| ~",
+            "-| RUN SUCCESS pending c1",
+            "-| RUN",
+            "-| + c1 expert (task) by c1",
+            "c1| says m3",
+            "c1| m3 'ok'",
+            "c1| said m3",
+            'c1| . {"result": "booked"}',
+            "-| c1 -> 'booked'",
+            "-| says m4",
+            "-| m4 'done'",
+            "-| said m4",
+            "-| RUN SUCCESS",
+        ]

@@ -1,7 +1,7 @@
 """Who did what inside workflows: graphs, and the agents that run their sub-agents themselves."""
 
 import pytest
-from adk_kit import AT_ONCE, agent, ask, can, run, runner
+from adk_kit import AT_ONCE, agent, ask, attribute, can, collect, run, runner, user
 from byline_adk.scripted import Say, ScriptedLlm
 from google.adk.agents import BaseAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.events.event import Event
@@ -350,12 +350,14 @@ async def test_a_graph_in_a_graph():
     graph = Workflow(name="wf", edges=[(START, inner, agent("b", Say("B says")))])
     assert await run(runner(graph), "hi") == [
         "-| RUN",
-        "-| + e1:wf@1/inner@1/a@1 a (single_turn) by no call",
+        "-| + e1:wf@1/inner@1 inner (workflow) by no call",
+        "e1:wf@1/inner@1| + e1:wf@1/inner@1/a@1 a (single_turn) by no call",
         "e1:wf@1/inner@1/a@1| says m1",
         "e1:wf@1/inner@1/a@1| m1 'A '",
         "e1:wf@1/inner@1/a@1| m1 'says'",
         "e1:wf@1/inner@1/a@1| said m1",
         "e1:wf@1/inner@1/a@1| .",
+        "e1:wf@1/inner@1| .",
         "-| + e1:wf@1/b@1 b (single_turn) by no call",
         "e1:wf@1/b@1| says m2",
         "e1:wf@1/b@1| m2 'B '",
@@ -630,4 +632,69 @@ async def test_a_task_in_a_sequence_is_run_as_if_it_were_none():
         "e1:z#1| said m2",
         "e1:z#1| .",
         "-| RUN SUCCESS",
+    ]
+
+
+def nested():
+    """A workflow with a workflow among its nodes, which has one among its own."""
+    inmost = Workflow(name="inmost", edges=[(START, agent("b", Say("B")), node(shout))])
+    inner = Workflow(name="inner", edges=[(START, agent("a", Say("A")), inmost)])
+    return Workflow(name="outer", edges=[(START, inner, agent("last", Say("last")))])
+
+
+def shout(node_input):
+    return str(node_input) + "!"
+
+
+async def test_a_workflow_among_the_nodes_of_a_workflow():
+    """It is over with the node that gave its output, which may be a function that nobody hears."""
+    assert await run(runner(nested()), "hi", run_config=AT_ONCE) == [
+        "-| RUN",
+        "-| + e1:outer@1/inner@1 inner (workflow) by no call",
+        "e1:outer@1/inner@1| + e1:outer@1/inner@1/a@1 a (single_turn) by no call",
+        "e1:outer@1/inner@1/a@1| says m1",
+        "e1:outer@1/inner@1/a@1| m1 'A'",
+        "e1:outer@1/inner@1/a@1| said m1",
+        "e1:outer@1/inner@1/a@1| .",
+        "e1:outer@1/inner@1| + e1:outer@1/inner@1/inmost@1 inmost (workflow) by no call",
+        "e1:outer@1/inner@1/inmost@1| + e1:outer@1/inner@1/inmost@1/b@1 b (single_turn) by no call",
+        "e1:outer@1/inner@1/inmost@1/b@1| says m2",
+        "e1:outer@1/inner@1/inmost@1/b@1| m2 'B'",
+        "e1:outer@1/inner@1/inmost@1/b@1| said m2",
+        "e1:outer@1/inner@1/inmost@1/b@1| .",
+        'e1:outer@1/inner@1/inmost@1| . "B!"',
+        "e1:outer@1/inner@1| .",
+        "-| + e1:outer@1/last@1 last (single_turn) by no call",
+        "e1:outer@1/last@1| says m3",
+        "e1:outer@1/last@1| m3 'last'",
+        "e1:outer@1/last@1| said m3",
+        "e1:outer@1/last@1| .",
+        "-| RUN SUCCESS",
+    ]
+
+
+async def test_a_workflow_in_a_workflow_whose_node_fails():
+    inner = Workflow(name="inner", edges=[(START, agent("a", Say("A tries", fails=RuntimeError("A broke"))))])
+    outer = Workflow(name="outer", edges=[(START, inner, agent("last", Say("last")))])
+    assert await run(runner(outer), "hi", run_config=AT_ONCE) == [
+        "-| RUN",
+        "-| + e1:outer@1/inner@1 inner (workflow) by no call",
+        "e1:outer@1/inner@1| + e1:outer@1/inner@1/a@1 a (single_turn) by no call",
+        "e1:outer@1/inner@1/a@1| ! RuntimeError: A broke",
+        "e1:outer@1/inner@1| ! cancelled: cut off because the run failed",
+        "-| RUN ERROR RuntimeError: A broke",
+    ]
+
+
+async def test_a_workflow_in_a_workflow_from_the_session():
+    found = attribute(runner(nested()), run_config=AT_ONCE)
+    await collect(found.run(user("hi")))
+    history = await found.history("t")
+    names = {one.id: one.name for one in history.ledger.invocations}
+    assert [(one.name, names.get(one.parent), one.status) for one in history.ledger.invocations] == [
+        ("inner", None, "finished"),
+        ("a", "inner", "finished"),
+        ("inmost", "inner", "finished"),
+        ("b", "inmost", "finished"),
+        ("last", None, "finished"),
     ]

@@ -26,7 +26,10 @@ def seen() -> dict[str, Any]:
     script = Path(__file__).with_name("http_agent.mjs")
     with served(build()) as server:
         done = subprocess.run(
-            [node, str(script), CLIENT, f"{server.url}/"], capture_output=True, text=True, timeout=60
+            [node, str(script), str(Path(CLIENT).resolve()), f"{server.url}/"],
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert server.tasks() == []
     assert done.returncode == 0, done.stderr

@@ -931,3 +931,10 @@ def test_an_error_between_runs_takes_back_what_was_asked():
     asked = {**FINISHED, "outcome": question}
     assert told(STARTED, asked, error, second, SECOND_FINISHED) == []
     assert [one[:2] for one in told(STARTED, asked, second, SECOND_FINISHED)] == [("resume-absent", 2)]
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_a_number_that_json_has_not_makes_no_record(number):
+    raw = '{"type":"RAW","event":' + number + "}"
+    found = told(STARTED, raw, FINISHED)
+    assert [(rule, event) for rule, event, *_ in found] == [("not-json", 1)]

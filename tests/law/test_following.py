@@ -1,6 +1,11 @@
 """What the validator follows: what snapshots restate, what is reopened, what refused events leave behind."""
 
+import json
+
 import pytest
+from byline.validator import Validator
+from byline.validator._alone import read_alone
+from byline.validator._book import key_of, named
 from test_findings import (
     FINISHED,
     SECOND,
@@ -602,3 +607,146 @@ def test_after_an_unreadable_record_the_state_is_not_known():
         ("not-json", 2),
         ("not-json", 5),
     ]
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------
+
+
+def test_an_id_is_kept_as_it_is_and_a_long_one_as_its_beginning_and_a_digest():
+    assert key_of("m" * 64) == "m" * 64
+    assert key_of("m" * 65) == "mmmmmmmmmmmmmmmmmmmmmmmm…a73eb8b9e00eae08b6f4622159392d55"
+    assert key_of("\ud800" * 65) == "\ud800" * 24 + "…a95be69a72c13a60cd8f0ac35545dd91"
+
+
+def test_an_owner_is_named_shortly():
+    assert named(None) == "the parent agent"
+    assert named("s" * 60) == f"subagent '{'s' * 39}…"
+
+
+def test_a_good_event_is_read_once(monkeypatch):
+    def never(_text):
+        raise AssertionError("looked at twice")
+
+    monkeypatch.setattr("byline.validator.parse", never)
+    events = [
+        echoing({"id": "m", "role": "user", "content": "x"}),
+        announced("a", metadata={"byline": {"mode": "tool"}}),
+        text("n", "a"),
+        {"type": "MESSAGES_SNAPSHOT", "messages": [{"id": "m", "role": "user", "content": "x"}]},
+        ends("n"),
+        closed("a", result=[1]),
+        {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/x", "value": 1}]},
+        FINISHED,
+    ]
+    assert told(*(json.dumps(event) for event in events)) == []
+    monkeypatch.setattr("byline.validator._alone.parse", never)
+    assert read_alone(json.dumps(FINISHED)) == (FINISHED, None)
+
+
+def test_a_validator_knows_its_profile():
+    assert [Validator(profile).profile for profile in ("producer", "consumer")] == ["producer", "consumer"]
+
+
+def test_what_is_left_open_is_told_one_by_one_and_then_as_a_number():
+    def left(count):
+        return [one[4] for one in in_a_run(*(text(f"m{n}") for n in range(count)))]
+
+    assert len(left(20)) == 20
+    assert left(20)[-1] == "text message 'm19' of the parent agent is still open when the run finishes"
+    assert left(22)[20:] == ["and 2 more of this kind are still open"]
+
+
+def test_what_had_its_error_does_not_keep_the_rest_from_being_told():
+    assert [one[:2] for one in in_a_run(text("m"), text("m"), text("n"))] == [
+        ("text-already-open", 2),
+        ("text-left-open", 4),
+    ]
+
+
+def test_what_a_suspended_one_says_is_told_once_and_not_at_all_after_an_error():
+    waits = closed("a", outcome={"type": "suspended"})
+    assert [one[:2] for one in in_a_run(announced("a"), waits, text("m", "a"), ends("m", "a"))] == [
+        ("output-after-suspension", 3),
+        ("suspended-in-success", 2),
+    ]
+    assert [
+        one[:2] for one in in_a_run(announced("a"), waits, announced("a"), text("m", "a"), ends("m"))
+    ] == [
+        ("subagent-id-reused", 3),
+        ("suspended-in-success", 2),
+    ]
+
+
+def test_names_are_not_mistaken_for_each_other():
+    twice = [call("d", name="fetch"), call_ends("d")]
+    assert (
+        in_a_run(
+            call("c", name="search"), call_ends("c"), *twice, *twice, answer("c"), answer("d", message="a2")
+        )
+        == []
+    )
+
+
+def test_unanswered_calls_are_named_up_to_five():
+    def unlisted(count):
+        return [
+            one[4]
+            for one in in_a_run(
+                *(event for n in range(count) for event in (call(f"c{n}"), call_ends(f"c{n}")))
+            )
+        ]
+
+    five = "the run leaves 'c0', 'c1', 'c2', 'c3', 'c4'"
+    assert unlisted(5) == [f"{five} unanswered and does not list them"]
+    assert unlisted(6) == [f"{five} and 1 more unanswered and does not list them"]
+    assert unlisted(7) == [f"{five} and 2 more unanswered and does not list them"]
+
+
+def test_a_call_listed_twice_as_pending_is_wrong_once():
+    outcome = {"type": "success", "pendingToolCallIds": ["z", "z"]}
+    found = told(STARTED, {**FINISHED, "outcome": outcome})
+    assert [one[:3] for one in found] == [("pending-calls-wrong", 1, "/outcome/pendingToolCallIds/0")]
+
+
+def test_a_message_is_reopened_in_the_role_that_it_had():
+    assert in_a_run(text("m", role="user"), ends("m"), text("m"), ends("m")) == [
+        (
+            "text-reopened-differently",
+            3,
+            "/role",
+            1,
+            "role is 'assistant', but event 1 opened text message 'm' with 'user'",
+        )
+    ]
+
+
+def test_whoever_reopens_a_message_of_an_earlier_run_has_it_in_this_one():
+    events = [text("m", "a"), ends("m"), FINISHED, SECOND, text("m"), ends("m"), text("m", "a"), ends("m")]
+    assert [one[:2] for one in told(STARTED, *events, SECOND_FINISHED)] == [("text-owner", 7)]
+
+
+def test_steps_that_are_over_do_not_count_against_the_limit():
+    over = [event for name in "abc" for event in (step(name), step_ends(name))]
+    two = [step("x"), step("y"), step_ends("x"), step_ends("y")]
+    assert in_a_run(*over, *two, max_open=2) == []
+    assert [one[:2] for one in in_a_run(*over, step("x"), step("y"), step("z"), max_open=2)] == [
+        ("beyond-limits", 9)
+    ]
+
+
+def test_how_many_faults_of_an_event_are_not_told():
+    def last(count):
+        return in_a_run({**step("s"), **{f"x{n}": 1 for n in range(count)}}, step_ends("s"))[-1][4]
+
+    assert last(9) == "the schema has no x8 here"
+    assert last(10) == "the schema has no x9 here"
+    assert last(11) == "the schema has no x9 here; and 1 more in this event"
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [{**step("s"), "timestamp": "x"}, {"type": "STATE_DELTA", "delta": 5}],
+    ids=["step", "state"],
+)
+def test_a_refused_event_that_is_about_one_thing_leaves_the_others_known(refused):
+    assert places(refused, ends("n")) == [("wrong-value", 1, None), ("text-not-open", 2, None)]

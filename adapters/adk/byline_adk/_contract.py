@@ -50,6 +50,8 @@ def contract(one: Invocation) -> Contract:
         return replace(known, returns="onward", concurrency=None) if one.kind is Kind.NODE else known
     if one.kind is Kind.CALL:
         return Contract("adk", mode, returns="automatic") if hasattr(one.agent, "mode") else WORKFLOW_TOOL
+    if getattr(one.agent, "graph", None) is not None:
+        mode = "workflow"
     return _WORKFLOW_AGENT if one.kind is Kind.PART else Contract("adk", mode, returns="onward")
 
 

@@ -75,6 +75,8 @@ class Invocation:
     branch: str | None = None
     path: str = ""
     opened: bool = False
+    transparent: bool = False
+    """A plugin says that it is no subagent: what it does is its parent's, whose key it has."""
     over: bool = False
     left: bool = False
     """`after_agent` was called, for a reason that is not a cancellation."""
@@ -82,6 +84,8 @@ class Invocation:
     """Its model was asked and the answer has not been delivered whole."""
     failure: tuple[str, str | None] | None = None
     """Message and code: it failed, and that is written at its place in the stream."""
+    gave: bool = False
+    """It is a workflow, and its output was given: it is over with the node that gave it."""
     done: bool = False
     """It returned; closed as soon as nothing of it is on the way any more."""
     result: Any = None
@@ -172,6 +176,8 @@ class Book:
         """Branch and name -> who was handed control there."""
         self._serial = 0
         self._paths_known: Final = can("node_path")
+        self.nests: Final = any(True for _ in _nested(root))
+        """Whether the app is a workflow with workflows among its nodes."""
 
     # ------------------------------------------------------------------ calls
 
@@ -274,6 +280,8 @@ class Book:
             if known is not None and not known.over and known.name == name:
                 return known
         parent = self._enclosing(agent, path, home)
+        if self.nests:
+            parent = self.workflow_of(path, course, parent)
         outer = agent.parent_agent
         inside = outer is not None and not hasattr(outer, "mode")  # run by an agent that has no model
         unknown = not (path or self._paths_known or inside)  # its first event tells which of the two it is
@@ -299,6 +307,21 @@ class Book:
             self._nodes[course, path] = node
             node.id = f"{course}:{path}"
         return node
+
+    def workflow_of(self, path: str, course: str, around: Invocation) -> Invocation:
+        """Return the innermost workflow that a node with `path` is in, from `around` inwards.
+
+        A workflow that is a node has no callbacks, and its nodes' contexts do not name it.  Its place is in their paths, and
+        what is a workflow is in the graph; one that `ctx.run_node` was given is in no graph, and not told from a function.
+        """
+        for node in _nested(around.agent):
+            found = re.match(rf"{re.escape(around.path)}/{re.escape(node.name)}@\d+(?=/)", path)
+            if found is None:
+                continue
+            one = self._nodes.get((course, found[0])) or self._node(node.name, found[0], course, around)
+            one.agent = node
+            return self.workflow_of(path, course, one)
+        return around
 
     def _part(self, name: str, course: str, parent: Invocation) -> Invocation:
         part = self._new(Kind.PART, name, parent, None, None, course)
@@ -337,6 +360,8 @@ class Book:
         path = event.node_info.path if event is not None else ""
         if path and _is_node(one.name, path):
             one.path, one.id = path, f"{one.course}:{path}"
+            if self.nests and one.parent is not None:
+                one.parent = self.workflow_of(path, one.course, one.parent)
             self._nodes.setdefault((one.course, path), one)
         else:
             one.kind = Kind.PART
@@ -499,6 +524,8 @@ class Book:
         node = self._nodes.get((event.invocation_id, path))
         if node is not None and node.name == author:
             return node
+        if self.nests:
+            anchor = self.workflow_of(path, event.invocation_id, anchor)
         if _is_node(author, path):
             return self._node(author, path, event.invocation_id, anchor)
         if event.long_running_tool_ids or event.get_function_calls():
@@ -522,6 +549,13 @@ class Book:
             self._past_parts[place] = self._part(name, event.invocation_id, anchor)
             self._parts.clear()  # counted by its final text, like all that is past
         return self._past_parts[place]
+
+
+def _nested(workflow: Any) -> Iterator[Any]:
+    """Yield the workflows among the nodes of a workflow; nothing is yielded for what is none."""
+    for node in getattr(getattr(workflow, "graph", None), "nodes", None) or ():
+        if getattr(node, "graph", None) is not None:
+            yield node
 
 
 def depth_first(invocations: Iterable[Invocation]) -> list[Invocation]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from byline import signals as s
 from byline.agent import Sink
 from byline.attributor import INTERRUPT_LOST
+from byline.hooks import Candidate
 from byline.hooks import Invocation as Described
 from google.genai import types
 
@@ -56,7 +57,7 @@ class Watch:
         self._speakers: Final[dict[int | str, tuple[Invocation, Any]]] = {}
         self._marks: Final[dict[Invocation, int | str]] = {}
         self.to_stamp: Final[set[Invocation]] = set()
-        self._by_key: Final[dict[str, Invocation]] = {}
+        self._by_mark: Final[dict[str, Invocation]] = {}
         self._spawns: Final[dict[ToolUse, Spawn]] = {}
         self._asked: Final[dict[str, tuple[Invocation, Any]]] = {}
         self._pending: Final[dict[str, Any]] = {}
@@ -94,6 +95,7 @@ class Watch:
         if one.kind in (Kind.NODE, Kind.PART) and not one.asks_back and not self._waits(one):
             one.done = True
             self._settle(one)
+            self._end_workflows(one)
 
     def fail_agent(self, ctx: Any, error: BaseException) -> None:
         """Remember why an agent failed; its last words may still be on their way."""
@@ -124,15 +126,16 @@ class Watch:
         one = self._frame(ctx) or HERE.get()
         if one in self.to_stamp:
             self.to_stamp.remove(one)
-            self._by_key[one.key or ""] = one
-            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: one.key or ""}
+            mark = str(id(one))
+            self._by_mark[mark] = one
+            response.custom_metadata = {**(response.custom_metadata or {}), STAMP: mark}
 
     def unstamp(self, event: Any) -> None:
         """Take the stamp off again before the event is stored; the rest of the answer has the event's id."""
         metadata = event.custom_metadata
         if metadata and STAMP in metadata:
             rest = {key: value for key, value in metadata.items() if key != STAMP}
-            self._speaks(self._by_key[metadata[STAMP]], event.id)
+            self._speaks(self._by_mark[metadata[STAMP]], event.id)
             event.custom_metadata = rest or None
 
     def _speaks(self, one: Invocation, mark: int | str, held: Any = None) -> None:
@@ -244,6 +247,7 @@ class Watch:
         responses = event.get_function_responses()
         if event.author == "user" and not responses:
             return  # what the user said, or was made to say
+        self._in_workflows(event)
         owner = speaker or (self._answered(event, responses) if responses else None) or self.book.owner(event)
         if not owner.opened:
             self._open(owner, event)
@@ -267,6 +271,27 @@ class Watch:
             self._output(owner, event)
         if owner is not self.book.root and owner.kind is not Kind.ROOT:
             self._settle(owner)
+        self._end_workflows(owner)
+
+    def _in_workflows(self, event: Any) -> None:
+        """Note in which workflows of a workflow an event was made, and which of them gave their output with it."""
+        path, course = event.node_info.path, event.invocation_id
+        if not self.book.nests or self.is_inside(course):
+            return
+        for one in self.book.workflow_of(path, course, self.book.root).up():
+            if one.kind is Kind.NODE and one not in self.book.live:
+                self.book.live.append(one)
+            if one.kind is Kind.NODE and one.path in (event.node_info.output_for or ()):
+                one.gave = True
+
+    def _end_workflows(self, owner: Invocation) -> None:
+        """Close the workflows around `owner` that gave their output, once all is over in them."""
+        for one in owner.up() if self.book.nests else ():
+            inside = (each for each in self.book.live if each is not one and one in each.up())
+            if one.gave and not one.over and all(each.over for each in inside):
+                self._open(one)
+                one.done = True
+                self._settle(one)
 
     def _heard(self, owner: Invocation, event: Any, heard: Heard, *, stored: bool) -> Any:
         """Take a remote agent's event, of which only `heard` is new; returns what is left of it."""
@@ -396,12 +421,17 @@ class Watch:
             self._open(one.parent)
         if one.id is None:
             self.book.place(one, event)
+            if one.parent is not None:  # its place may tell more of what encloses it
+                self._open(one.parent)
         if event is not None and event.custom_metadata and one.peer is None:
             one.peer = task_of(event)
         one.opened = True
         if one not in self.book.live:
             self.book.live.append(one)
         agent, use = one.agent, one.call
+        if self._is_transparent(one):
+            one.transparent, one.key = True, one.parent.key if one.parent is not None else None
+            return
         self._say(
             self._with_contract(
                 s.Opened(
@@ -415,6 +445,22 @@ class Watch:
                 )
             )
         )
+
+    def _is_transparent(self, one: Invocation) -> bool:
+        """Ask the plugins whether an invocation is a subagent's: once, before it is announced."""
+        if not self.sink.plugins.implements("byline_is_subagent"):
+            return False
+        around = next((each for each in one.up() if each is not one and not each.transparent), self.book.root)
+        candidate = Candidate(
+            framework="adk",
+            name=one.name,
+            native_name=one.name,
+            node=one.name if one.kind is Kind.NODE else None,
+            tool=None if one.call is None else one.call.name,
+            parent=None if around.kind is Kind.ROOT else around.name,
+        )
+        answer = self.sink.plugins.ask("byline_is_subagent", candidate=candidate)
+        return answer is not None and not answer
 
     def _call_ref(self, use: ToolUse) -> s.CallRef | str:
         if use.past and (use.answered or not use.owner.opened):
@@ -441,6 +487,8 @@ class Watch:
 
     def _close(self, one: Invocation) -> None:
         one.over = True
+        if one.transparent:
+            return
         if one.failure is None and any(
             owner is one and not self._is_answered(id_) for id_, (owner, _) in self._asked.items()
         ):
@@ -483,7 +531,8 @@ class Watch:
             waits = one.asks_back or one in self._outside
             if waits or (one.kind is Kind.CHAT and self._keeps(one)):
                 kept.update(one.up())
-                self._say(s.Suspended(one.key or ""))
+                if one.key is not None:
+                    self._say(s.Suspended(one.key))
             elif not asked and one not in kept and (one.done or one.kind is not Kind.CALL):
                 self._close(one)
         return s.RunFinished(result=self.result, asked=asked)

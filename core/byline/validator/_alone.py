@@ -28,10 +28,10 @@ def read_alone(
             return known, None
         document = parse(text)
     except UnreadableError as error:
-        book = Book(_LEVELS, 1)
+        book = Book(_LEVELS)
         book.report("beyond-limits" if error.limit else "not-json", f"the record cannot be read: {error}")
         return None, book.findings[0]
-    book = Book(_LEVELS, 1)
+    book = Book(_LEVELS)
     found = problems(document)
     if judge(book, document, found):
         return None, next(finding for finding in book.findings if finding.level == "error")

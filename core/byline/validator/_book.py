@@ -115,7 +115,7 @@ class Book:
         "quiet", "run", "run_index", "runs", "state", "tags", "thread", "thread_index", "unanswered",
     )  # fmt: skip
 
-    def __init__(self, levels: Mapping[str, Level], max_open: int) -> None:
+    def __init__(self, levels: Mapping[str, Level], max_open: int = 0) -> None:
         self.levels = levels
         self.max_open = max_open
         self.index = -1
@@ -134,13 +134,13 @@ class Book:
         self.state: Any = UNKNOWN
         self.runs: dict[str | None, int] = {}
         self.thread: str | None = None
-        self.thread_index = 0
+        self.thread_index: int  # with `thread`
         self.interrupts: frozenset[str] | None = None  # of the last run, where it was interrupted
-        self.interrupts_at = 0
+        self.interrupts_at: int  # with `interrupts`
         # of the run
         self.run: str | None = None
-        self.run_index = 0
-        self.gap: int | None = None
+        self.run_index: int
+        self.gap: int | None
         self.muted: set[About] = set()
         self.invocations: dict[str | None, Invocation] = {}
         self.unanswered: dict[str, None] = {}

@@ -72,8 +72,8 @@ class Documents:
         try:
             return apply(document, event[member])
         except PatchError as refused:
-            pointer = f"/{member}" if refused.op_index is None else f"/{member}/{refused.op_index}"
-            pointer += f"/{refused.member}" if refused.member else ""
+            # The schema has seen to the shape, so what refuses is a member of an operation.
+            pointer = f"/{member}/{refused.op_index}/{refused.member}"
             self.book.report(rule, f"the patch does not apply: {refused}", about, pointer=pointer)
             return UNKNOWN
 

@@ -211,4 +211,4 @@ class Runs:
 
 
 def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")[:2]]
+    return [int(part) for part in version.split(".")]
