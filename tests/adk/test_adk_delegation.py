@@ -1,5 +1,7 @@
 """Who did what, for every way in which an LlmAgent delegates."""
 
+from collections import Counter
+
 import pytest
 from adk_kit import AT_ONCE, agent, ask, can, run, runner
 from byline_adk.scripted import Say, ScriptedLlm
@@ -975,3 +977,36 @@ async def test_single_turn_that_transfers_to_its_parent():
         "-| said m5",
         "-| RUN SUCCESS",
     ]
+
+
+@pytest.mark.parametrize(
+    ("second", "other", "call"),
+    [("t1", "t1#2", "t1@c2"), ("t2", "t2", "t2")],
+    ids=["of one call id", "of two"],
+)
+async def test_two_lanes_that_hand_over_to_one_agent(second, other, call):
+    """Each goes on where its own call handed it, also when it is run again: ADK asks the expert of a lane twice."""
+    expert = agent("expert", Say("an expert"))
+    desk = agent("desk", mode="single_turn", sub_agents=[expert])
+    desk.model.script = lambda request: Say(
+        calls=[
+            (
+                second if "pears" in str(request.contents[-1]) else "t1",
+                "transfer_to_agent",
+                {"agent_name": "expert"},
+            )
+        ]
+    )
+    calls = [("c1", "desk", {"request": "apples"}), ("c2", "desk", {"request": "pears"})]
+    target = runner(agent("root", Say(calls=calls), Say("done"), sub_agents=[desk]))
+    seen = await run(target, "hi", run_config=AT_ONCE)
+    assert [line for line in seen if " + " in line] == [
+        "-| + c1 desk (single_turn) by c1",
+        "-| + c2 desk (single_turn) by c2",
+        "c1| + t1 expert (chat) by t1",
+        f"c2| + {other} expert (chat) by {call}",
+    ]
+    assert Counter(line.split("|")[0] for line in seen if "'an expert'" in line) == {"t1": 2, other: 2}
+    session = await target.session_service.get_session(app_name="team", user_id="user", session_id="t")
+    spoken = [event.branch for event in session.events if event.author == "expert" and event.content]
+    assert Counter(spoken) == {"desk@c1": 2, "desk@c2": 2}

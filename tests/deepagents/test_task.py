@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from byline import hookimpl
 from byline_langgraph.scripted import Say
 from deepkit import Play, compiled, deep, fork, sub, task
 from kit import Relay, agent, ask, call, human, model, said
@@ -672,3 +673,15 @@ def test_a_subagent_that_is_no_graph_and_calls_tools():
         "helper#1 returns 'helper answers'",
         "worker#1 hears call_H: 'helper answers'",
     ]
+
+
+def test_a_plugin_is_told_of_a_task_as_it_is_announced():
+    class Told:
+        @hookimpl
+        def byline_contract(self, invocation):
+            told.append((invocation.framework, invocation.name, invocation.description))
+
+    told = []
+    team = deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[sub("alpha", "alpha answers")])
+    assert Play(team, plugins=[Told()]).run().lines[-1] == "end"
+    assert told == [("deepagents", "alpha", "do it")]

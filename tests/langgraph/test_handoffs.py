@@ -5,13 +5,13 @@ from typing import Annotated
 
 import pytest
 from byline_langgraph.scripted import Say
-from kit import Play, agent, call, model
+from kit import Play, agent, call, human, model
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command
+from langgraph.types import Command, Send
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
 from test_interrupts import confirm
@@ -437,14 +437,15 @@ def test_what_comes_after_a_handoff_was_not_handed_over():
     ]
 
 
-def test_a_handoff_by_a_list_of_one_out_of_what_is_transparent():
+@pytest.mark.parametrize("goto", [["beta"], [Send("beta", human("beta, please"))]], ids=["by name", "sent"])
+def test_a_handoff_by_a_list_of_one_out_of_what_is_transparent(goto):
     """The tool is none that the graph is known to have: nothing but its command tells."""
 
     @tool
     def leave(tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
         """Leave."""
         heard = ToolMessage("beta, please", tool_call_id=tool_call_id, name="another")
-        return Command(goto=["beta"], graph=Command.PARENT, update={"messages": [heard]})
+        return Command(goto=goto, graph=Command.PARENT, update={"messages": [heard]})
 
     lead = agent("lead", Say("lead passes on", calls=[("call_B", "leave", {})]), tools=[leave])
     builder = StateGraph(MessagesState)

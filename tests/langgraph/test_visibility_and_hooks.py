@@ -338,3 +338,50 @@ def test_an_invocation_names_the_run_that_a_tracer_knows_it_by():
     trace = Play(boss).stream(human("go"), {"callbacks": [Tracer()]})
     (started,) = [event for event in trace.events if event.type == "SUBAGENT_STARTED"]
     assert started.metadata["byline"]["langchainRunId"] == runs["alpha"]
+
+
+def test_a_plugin_may_call_a_subagent_what_is_transparent_by_its_name():
+    class Counts:
+        @hookimpl
+        def byline_is_subagent(self, candidate):
+            return True if candidate.name == "supervisor" else None
+
+    inner = agent("supervisor", "supervisor answers")
+    team = StateGraph(MessagesState).add_node("inner", inner).add_edge(START, "inner").compile(name="main")
+    answers = ["supervisor#1 says m1: 'supervisor answers'", "supervisor#1 returns 'supervisor answers'"]
+    assert Play(team).run().lines == ["start", "main says m1: 'supervisor answers'", "end"]
+    assert Play(team, plugins=[Counts()]).run().lines == [
+        "start",
+        "supervisor#1 opens as subgraph for main",
+        *answers,
+        "end",
+    ]
+
+
+def test_a_plugin_is_told_of_an_invocation_as_it_is_announced():
+    class Told:
+        @hookimpl
+        def byline_contract(self, invocation):
+            told.append(invocation)
+
+    told = []
+    beta = agent("beta", "beta answers")
+    alpha = agent(
+        "alpha",
+        Say("alpha asks", calls=[call("call_B", "ask_beta", "qb")]),
+        "alpha answers",
+        tools=[ask(beta, "ask_beta")],
+    )
+    boss = agent(
+        "boss",
+        Say("boss asks", calls=[call("call_A", "ask_alpha", "qa")]),
+        "boss done",
+        tools=[ask(alpha, "ask_alpha")],
+    )
+    events = Play(boss, plugins=[Told()]).run().events
+    first, second = [event for event in events if event.type == "SUBAGENT_STARTED"]
+    assert [(one.framework, one.name, one.id, one.parent_id, one.description) for one in told] == [
+        ("langgraph", "alpha", first.subagent_run_id, None, None),
+        ("langgraph", "beta", second.subagent_run_id, first.subagent_run_id, None),
+    ]
+    assert [one.metadata for one in told] == [first.metadata["byline"], second.metadata["byline"]]

@@ -380,7 +380,8 @@ def test_the_words_of_a_muted_model_are_not_recorded(tmp_path: Path):
     quiet = ScriptedModel(script=[Say("a summary nobody should read")]).with_config(tags=["nostream"])
 
     async def think(state: MessagesState) -> dict[str, Any]:
-        await quiet.ainvoke("sum up")
+        async for _ in quiet.astream("sum up"):
+            pass
         return {}
 
     path = tmp_path / "run.jsonl"

@@ -172,7 +172,8 @@ class Book:
         self._leaves: Final[dict[str, list[ToolUse]]] = {}
         self._ids: Final = Ids()
         self._expected: Final[dict[tuple[str, str, str], Invocation]] = {}
-        self._in_control: dict[str, Invocation] = {}
+        self._in_control: Final[dict[tuple[str, str], Invocation]] = {}
+        """Branch and name -> who was handed control there."""
         self._serial = 0
         self._paths_known: Final = can("node_path")
         self.nests: Final = any(True for _ in _nested(root))
@@ -210,14 +211,16 @@ class Book:
 
     def use(self, id_: str | None, near: Any = None) -> ToolUse | None:
         """Return the call that an answer with `id_` answers; `near` is the event or owner that says where."""
-        uses = self._uses.get(id_ or "", ())
-        waiting = [use for use in uses if not use.answered] or list(uses)
-        if len(waiting) > 1 and near is not None:
+        uses = self._uses.get(id_ or "", [])
+        if len(uses) > 1 and near is not None:
             if isinstance(near, Invocation):
-                close = [use for use in waiting if use.owner is near]
+                close = [use for use in uses if use.owner is near]
             else:
-                close = [use for use in waiting if _near(use, near)]
-            waiting = close or waiting
+                close = [use for use in uses if _near(use, near)]
+            uses = (
+                close or uses
+            )  # answered already or not: a transfer asks for the call that it has just answered
+        waiting = [use for use in uses if not use.answered] or uses
         return waiting[-1] if waiting else None
 
     def waiting(self) -> list[ToolUse]:
@@ -230,17 +233,11 @@ class Book:
         for uses in self._uses.values():
             for use in uses:
                 function = FunctionCall(name=use.name, arguments="{}")
-                made = ToolCall(id=use.public, type="function", function=function)
+                made = ToolCall(id=use.public, function=function)
                 held = f"{use.public}:call"
-                out.append(
-                    AssistantMessage(
-                        id=held, role="assistant", tool_calls=[made], subagent_run_id=use.owner.id
-                    )
-                )
+                out.append(AssistantMessage(id=held, tool_calls=[made], subagent_run_id=use.owner.id))
                 if use.answered:
-                    out.append(
-                        ToolMessage(id=f"{held}:result", role="tool", tool_call_id=use.public, content="")
-                    )
+                    out.append(ToolMessage(id=f"{held}:result", tool_call_id=use.public, content=""))
         return out
 
     # ------------------------------------------------------------ invocations
@@ -275,7 +272,11 @@ class Book:
         home = self.courses.get(course, self.root)
         if name == home.name and (agent.parent_agent is None or home.kind is Kind.CALL) and not branch:
             return home
-        for known in (self._nodes.get((course, path)), self.resumed.get(name), self._in_control.get(name)):
+        for known in (
+            self._nodes.get((course, path)),
+            self.resumed.get(name),
+            self._in_control.get((branch or "", name)),
+        ):
             if known is not None and not known.over and known.name == name:
                 return known
         parent = self._enclosing(agent, path, home)
@@ -392,10 +393,8 @@ class Book:
             if one.kind is not Kind.CHAT:
                 break
         anchor = line[-1]
-        root = (
-            (source.agent or self.root.agent).root_agent if hasattr(self.root.agent, "root_agent") else None
-        )
-        agent = root.find_agent(target) if root is not None else None
+        root = getattr(source.agent, "root_agent", None)  # a workflow has none, the agents in its nodes have
+        agent = None if root is None else root.find_agent(target)
         above = agent.parent_agent.name if agent is not None and agent.parent_agent is not None else None
         continued = next((one for one in line if one.name == target), None)
         if continued is None:
@@ -409,12 +408,13 @@ class Book:
                 use.spawned = continued
         else:
             left = line[: line.index(continued)]
+        branch = event.branch or ""
         for one in left:
-            self._in_control.pop(one.name, None)
+            self._in_control.pop((branch, one.name), None)
         if continued.kind is Kind.CHAT:
-            self._in_control[target] = continued
-        if continued is not self.root or event.branch:
-            self._expected[event.invocation_id, event.branch or "", target] = continued
+            self._in_control[branch, target] = continued
+        if continued is not self.root or branch:
+            self._expected[event.invocation_id, branch, target] = continued
         return left
 
     # ------------------------------------------------------- whose is an event
@@ -466,7 +466,7 @@ class Book:
 
     def count_final(self, event: Any) -> None:
         """Count a stored final text: the ordinals of later runs go on from there."""
-        if event.author != "user" and event.is_final_response() and event.content:
+        if event.is_final_response() and event.content:
             self._finals[event.invocation_id, event.author] += 1
 
     def turn_over(self) -> None:
@@ -515,9 +515,9 @@ class Book:
             kind = Kind.TASK if event.isolation_scope == use.id else Kind.CALL
             anchor = self.spawned_by(use, kind, use.name)
             anchor.branch = event.branch
-        if author in (anchor.name, "user") or event.author == self.root.name:
+        if author in (anchor.name, self.root.name):
             return anchor
-        known = self._in_control.get(author)
+        known = self._in_control.get((event.branch or "", author))
         if known is not None and not known.over:
             return known
         path = event.node_info.path

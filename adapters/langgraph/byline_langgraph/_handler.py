@@ -142,12 +142,7 @@ class Handler(BaseCallbackHandler):
 
     def calls_a_tool(self, run_id: UUID | None) -> bool:
         """Return whether a tool that starts under `run_id` is called by a node of the parent's, and not by another tool."""
-        for run in up(self._runs.get(run_id)):
-            if run.is_tool:
-                return False
-            if run.node is not None:
-                return owner_of(run) is None
-        return False
+        return self.is_the_parents(run_id) and not any(run.is_tool for run in up(self._runs.get(run_id)))
 
     def invocation_of(self, call: str) -> str | None:
         """Return the `subagentRunId` that a call of the parent's spawned, if it did."""
