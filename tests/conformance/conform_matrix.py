@@ -114,12 +114,10 @@ def page(data):
 
 
 def _table(framework, environments, reasons):
-    columns = [(name, one) for one in environments for name in one["hosts"] if name.split()[0] == framework]
-    columns.sort(key=lambda column: column[0])
-    names = [f"{name.partition(' ')[2]}<br>{_versions(framework, one)}" for name, one in columns]
-    lines = ["| scenario | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    columns = _columns(framework, environments)
+    lines = ["| scenario | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for scenario in SCENARIOS:
-        cells = [one["hosts"][name].get(scenario.name) for name, one in columns]
+        cells = [host.get(scenario.name) for host in columns.values()]
         if any(cells):
             marks = [_mark(cell, reasons) for cell in cells]
             lines.append(f"| {scenario.name} | " + " | ".join(marks) + " |")
@@ -127,16 +125,29 @@ def _table(framework, environments, reasons):
         " ".join(
             f"{count} {status}"
             for status in ("right", "declared", "wrong")
-            if (count := sum(cell["status"] == status for cell in one["hosts"][name].values()))
+            if (count := sum(cell["status"] == status for cell in host.values()))
         )
-        for name, one in columns
+        for host in columns.values()
     ]
     return [*lines, "| **in all** | " + " | ".join(totals) + " |"]
 
 
-def _versions(framework, environment):
+def _columns(framework, environments):
+    """Return the hosts of a framework by their heading; the Pythons on which all is the same share one."""
     package = {"langgraph": "langgraph", "deepagents": "deepagents", "adk": "google-adk"}[framework]
-    return f"{environment['versions'][package]}, Python {environment['python'].rpartition('.')[0]}"
+    alike = {}
+    for one in environments:
+        for name, host in one["hosts"].items():
+            if name.split()[0] == framework:
+                fates = tuple(
+                    (scenario, cell["status"], cell["reason"]) for scenario, cell in sorted(host.items())
+                )
+                key = name, one["versions"][package], fates
+                alike.setdefault(key, (host, []))[1].append(one["python"].rpartition(".")[0])
+    return {
+        f"{name.partition(' ')[2]}<br>{version}, Python {', '.join(sorted(set(pythons)))}": host
+        for (name, version, _), (host, pythons) in sorted(alike.items(), key=lambda pair: pair[0][0])
+    }
 
 
 def _mark(cell, reasons):
