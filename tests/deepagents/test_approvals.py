@@ -13,7 +13,9 @@ from byline_langgraph.scripted import Say
 from deepkit import Play, deep, fork, sub, task
 from elsewhere import guarded, nested, send
 from kit import CANCEL, Relay, call, judge
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import interrupt
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 
@@ -434,3 +436,38 @@ def test_the_isolated_mode_spelled_out():
 def test_a_mode_that_there_is_not_is_refused_by_deepagents():
     with pytest.raises(ValueError, match="SubAgent 'alpha' has invalid mode 'half'"):
         deep("done", subagents=[fork("alpha", "x") | {"mode": "half"}])
+
+
+def test_a_question_that_a_tool_of_a_subagent_asks():
+    @tool
+    def confirm(q: str) -> str:
+        """Confirm."""
+        return f"confirmed: {interrupt(f'{q}?')}"
+
+    alpha = sub(
+        "alpha", Say("alpha asks", calls=[call("call_C", "confirm", "sure")]), "knows", tools=[confirm]
+    )
+    play = Play(
+        deep(
+            Say("go", calls=[task("call_A", "alpha")]),
+            "done",
+            subagents=[alpha],
+            checkpointer=InMemorySaver(),
+        )
+    )
+    first = play.run()
+    assert first.lines[4:] == [
+        "alpha#1 opens as isolated for main, call call_A in m1, 'do it'",
+        "alpha#1 says m2: 'alpha asks'",
+        'alpha#1 calls call_C in m2: confirm {"q": "sure"}',
+        "alpha#1 suspends i1",
+        "waits [i1 alpha#1 langgraph:interrupt 'sure?' on call_C]",
+    ]
+    assert play.resume({"i1": "yes"}, messages=first.history).lines[-6:] == [
+        "alpha#1 hears call_C: 'confirmed: yes'",
+        "alpha#1 says m3: 'knows'",
+        "alpha#1 returns 'knows'",
+        "main hears call_A: 'knows'",
+        "main says m4: 'done'",
+        "end",
+    ]

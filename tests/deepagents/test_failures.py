@@ -167,3 +167,19 @@ def test_a_run_that_is_stopped():
         "alpha#1 fails cancelled: cancelled before it was over",
         "cancelled",
     ]
+
+
+def test_nothing_is_kept_of_what_is_over():
+    calls = [task("call_A", "alpha"), task("call_B", "beta")]
+    go = deep(
+        Say("go", calls=calls),
+        "done",
+        subagents=[exploding(), sub("beta", "beta answers")],
+        middleware=[forgiving],
+    )
+    trace = Play(go).run()
+    assert trace.lines[-1] == "end pending call_X"
+    handler = trace.run._session.handler
+    kept = (handler._runs, handler._models, handler._tasks, handler._at_work, handler._in_node)
+    assert kept == ({}, {}, {}, {}, {})
+    assert list(handler._prompts) == [None]  # the parent's own

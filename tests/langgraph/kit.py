@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from ag_ui.core import BaseEvent, EventType, RunAgentInput
 from byline import attribute
 from byline.validator import Validator
@@ -31,6 +32,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool as as_tool
+from langgraph.types import Command
 
 CONTRACTS = {
     "something": {"framework": "langgraph"},
@@ -483,3 +485,17 @@ def ask(subagent: Any, name: str, *, sync: bool = False, config: Any = None) -> 
         return said(await subagent.ainvoke(human(q), config))
 
     return as_tool(name)(ask_sync if sync else ask_async)
+
+
+@as_tool
+def _lists(q: str) -> list:
+    """Return a command in a list."""
+    return [Command()]
+
+
+takes_lists = pytest.mark.skipif(
+    not isinstance(
+        _lists.invoke({"name": "_lists", "args": {"q": ""}, "id": "c", "type": "tool_call"}), list
+    ),
+    reason="a list of commands that a tool returns is but text to this langchain-core",
+)

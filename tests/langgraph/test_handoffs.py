@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 from byline_langgraph.scripted import Say
-from kit import Play, agent, call, human, model
+from kit import Play, agent, call, human, model, takes_lists
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -353,6 +353,13 @@ def pass_on(tool_call_id: Annotated[str, InjectedToolCallId]) -> list:
 
 
 @tool
+def go_on(tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
+    """Hand over."""
+    heard = ToolMessage("beta, please", tool_call_id=tool_call_id)
+    return Command(goto="beta", graph=Command.PARENT, update={"messages": [heard]})
+
+
+@tool
 def stay(tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
     """Go to a node of one's own."""
     return Command(goto="beta", update={"messages": [ToolMessage("on my way", tool_call_id=tool_call_id)]})
@@ -377,6 +384,7 @@ def with_a_node_of_its_own(*turns, tools):
     return builder.compile(name="alpha")
 
 
+@takes_lists
 def test_a_tool_that_returns_a_list_with_its_handoff():
     alpha = agent("alpha", Say("alpha passes on", calls=[("call_B", "pass_on", {})]), tools=[pass_on])
     builder = StateGraph(MessagesState)
@@ -419,7 +427,7 @@ def test_a_command_to_a_node_of_ones_own_hands_nothing_over():
 
 
 def test_what_comes_after_a_handoff_was_not_handed_over():
-    alpha = agent("alpha", Say("alpha passes on", calls=[("call_B", "pass_on", {})]), tools=[pass_on])
+    alpha = agent("alpha", Say("alpha passes on", calls=[("call_B", "go_on", {})]), tools=[go_on])
     builder = StateGraph(MessagesState)
     builder.add_node("alpha", alpha)
     builder.add_node("beta", agent("beta", "beta answers"))

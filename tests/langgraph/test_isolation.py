@@ -6,7 +6,7 @@ import logging
 import pytest
 from byline import attribute, signals
 from byline.attributor import Attributor
-from byline_langgraph import _handler, _session
+from byline_langgraph import _handler, _session, _speech
 from byline_langgraph.scripted import Say, ScriptedModel, last_user_text
 from kit import Play, Trace, agent, ask, attribute_plugins, call, human, judge, said
 from langchain.agents import create_agent
@@ -360,3 +360,18 @@ def test_what_a_fault_of_ours_kept_from_beginning_is_no_fault_when_it_fails(call
     assert lines.count(told) == 1
     lines.remove(told)
     assert lines == ["start", *FAILING[callback], "run fails RuntimeError: provider gone"]
+
+
+def test_a_fault_of_ours_in_telling_a_token(monkeypatch, caplog):
+    caplog.set_level(logging.CRITICAL, "byline")
+
+    def broken(self, model, token, chunk):
+        raise ZeroDivisionError("a bug of ours")
+
+    monkeypatch.setattr(_speech.Speech, "token", broken)
+    assert Play(agent(None, "main answers")).run().lines == [
+        "start",
+        'main custom byline.fault: {"where": "on_llm_new_token", "error": "ZeroDivisionError: a bug of ours"}',
+        "main says m1: 'main answers'",
+        "end",
+    ]

@@ -5,7 +5,8 @@ from typing import Annotated, TypedDict
 
 from byline_langgraph.scripted import Say
 from kit import Play, Relay, agent, ask, call, human, model, said
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -472,3 +473,12 @@ def test_a_node_of_a_subagent_that_answers_its_models_call_itself():
         "alpha#1 returns 'seen'",
         "end",
     ]
+
+
+def test_a_node_that_returns_its_chains_words_as_a_message_of_its_own_says_them_once():
+    answers = RunnableLambda(lambda text: [HumanMessage(text)]) | model("main answers")
+
+    async def think(state: MessagesState) -> dict:
+        return {"messages": [AIMessage((await answers.ainvoke("go")).text)]}
+
+    assert Play(chain(think=think).compile()).run().lines == ["start", "main says m1: 'main answers'", "end"]

@@ -8,6 +8,7 @@ from kit import Play, Relay, agent, ask, call, human, model, said
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models.fake import FakeListLLM, FakeStreamingListLLM
 from langchain_core.messages import AIMessage
+from langchain_core.outputs import GenerationChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -321,3 +322,24 @@ def test_a_resume_with_langgraphs_own_arguments():
         "main says m4: 'boss done'",
         "end",
     ]
+
+
+class Completes(FakeListLLM):
+    """A model that completes text piece by piece, as LangChain has those of providers do it."""
+
+    async def _astream(self, prompt, stop=None, run_manager=None, **kwargs):
+        for piece in self.responses:
+            await run_manager.on_llm_new_token(piece, chunk=GenerationChunk(text=piece))
+            yield GenerationChunk(text=piece)
+
+
+def test_a_model_that_only_completes_text_is_heard_while_it_does():
+    completes = Completes(responses=["a", "b", "c"])
+
+    async def think(state: MessagesState) -> dict:
+        async for _ in completes.astream("go"):
+            pass
+        return {}
+
+    events = Play(chain(think=think).compile()).run().events
+    assert [event.delta for event in events if event.type == "TEXT_MESSAGE_CONTENT"] == ["a", "b", "c"]

@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 from byline_langgraph.scripted import Say
-from kit import Play, Relay, agent, ask, call, human, model, said
+from kit import Play, Relay, agent, ask, call, human, model, said, takes_lists
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
@@ -446,6 +446,7 @@ def test_a_handoff_without_a_message_leaves_its_call_open():
     ]
 
 
+@takes_lists
 def test_a_list_with_a_handoff_without_a_message_leaves_its_call_open():
     @tool
     def leave(q: str) -> list:

@@ -140,7 +140,7 @@ class TaskHandler(Handler):
     @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         run = self._runs.get(run_id)
-        super().on_chain_error(error, run_id=run_id, **kwargs)
+        super().on_chain_error(error, run_id=run_id)
         if run is not None and run.opened is not None:
             self._forget(run.opened)
 
@@ -182,19 +182,19 @@ class TaskHandler(Handler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         if run_id in self._tasks:
-            self._task_ended(output, run_id=run_id, **kwargs)
+            self._task_ended(output, run_id=run_id)
         else:
-            super().on_tool_end(output, run_id=run_id, **kwargs)
+            super().on_tool_end(output, run_id=run_id)
 
     @guarded
-    def _task_ended(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def _task_ended(self, output: Any, *, run_id: UUID) -> None:
         run, task = self._runs[run_id], self._tasks.pop(run_id)
         if task.parent is None and isinstance(output, Command) and isinstance(output.update, Mapping):
             self._written.append((task.owner, {k: v for k, v in output.update.items() if k != "messages"}))
         node = next((run for run in up(run) if run.node is not None), None)
         if node is None or not _runs_one_call(node.inputs):
             self._received(task, _answer_to(task.call, output))
-            super().on_tool_end(output, run_id=run_id, **kwargs)
+            super().on_tool_end(output, run_id=run_id)
             return
         self._end_tool(run_id)
         if node.id in self._in_node:  # a middleware did not like the first answer and calls again
@@ -214,17 +214,17 @@ class TaskHandler(Handler):
 
     def _received(self, task: _Task, answer: ToolMessage | None) -> None:
         """Close an invocation with what its caller received."""
-        self._at_work.pop(task.owner, None)
+        del self._at_work[task.owner]
         result = task.result if answer is None else parts_of(answer.content)
         self.sink.report(s.Closed(task.owner, result if task.structured is None else task.structured))
 
     @guarded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         task = self._tasks.pop(run_id, None)
-        super().on_tool_error(error, run_id=run_id, **kwargs)
+        super().on_tool_error(error, run_id=run_id)
         if task is None:
             return
-        self._at_work.pop(task.owner, None)
+        del self._at_work[task.owner]
         if task.ended:  # what it returned could not be used
             self.sink.report(s.Failed(task.owner, *cause_of(error)))
 

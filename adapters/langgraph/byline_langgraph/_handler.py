@@ -486,8 +486,6 @@ class Handler(BaseCallbackHandler):
         model = self._models[run_id] = Model(run_id, owner, metadata, muted=muted)
         for enclosing in up(parent):
             enclosing.worked = True
-            if enclosing.node is not None:
-                break
         self._requested(model, messages, kwargs.get("invocation_params") or {})
 
     on_llm_start = on_chat_model_start  # type: ignore[assignment]  # the prompts are of no interest
