@@ -38,7 +38,7 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 WORDS = 2000
-ROUNDS = 9
+ROUNDS = 25
 
 logging.disable(logging.WARNING)
 

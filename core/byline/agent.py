@@ -61,7 +61,7 @@ VisibilityRule: TypeAlias = Visibility | Mapping[str, Visibility]
 
 RunEnd: TypeAlias = s.RunFinished | s.RunCancelled | s.RunFailed
 
-_WORDS: Final = frozenset({s.Text, s.Reasoning})
+_WORDS: Final = (s.Text, s.Reasoning)
 
 _log = logging.getLogger("byline")
 
@@ -171,7 +171,11 @@ class Sink:
         self.plugins: Final = plugins
         self._keep: Final = keep  # what the client sees, for the thread's history
         self._attributor: Final = attributor
-        self._words: list[s.Text | s.Reasoning] = []
+        self._words: list[s.Words] = []
+        self.hears: list[str] | None = None
+        """The words that wait and came last: who said them may go on by adding to it, with `lock` held.
+
+        It is there until anything else is reported, or the consumer looks."""
         self.lock: Final = outlet.lock
         self._outlet: Final = outlet
         self._lens: Final = lens
@@ -191,8 +195,8 @@ class Sink:
         yet wait for one another, in their order, until the consumer wakes or anything else is reported.
         """
         with self.lock:
-            if type(signal) in _WORDS and (self._words or self._outlet.later(self.settle)):
-                self._words.append(signal)  # type: ignore[arg-type]
+            if isinstance(signal, _WORDS) and (self._words or self._outlet.later(self.settle)):
+                self._wait(signal)
                 return
             self.settle()
             try:
@@ -200,25 +204,33 @@ class Sink:
                 if events:
                     self._deliver(events)
             except Exception as fault:
-                self._failed(signal, fault)
+                self._failed(type(signal), fault)
+
+    def _wait(self, word: s.Text | s.Reasoning) -> None:
+        kind, (owner, run, delta) = type(word), word
+        if self._words and self._words[-1][:3] == (kind, owner, run):
+            self._words[-1].deltas.append(delta)
+            return
+        self.hears = [delta]
+        self._words.append(s.Words(kind, owner, run, self.hears))
 
     def settle(self) -> None:
         """Take the words that wait, so that all that was reported is known."""
         if not self._words:
             return
         with self.lock:
-            words, self._words = self._words, []
-            faults: list[tuple[s.Signal, Exception]] = []
-            events = self._attributor.feed_words(words, lambda word, fault: faults.append((word, fault)))
+            words, self._words, self.hears = self._words, [], None
+            faults: list[tuple[type, Exception]] = []
+            events = self._attributor.feed_words(words, lambda kind, fault: faults.append((kind, fault)))
             try:
                 self._deliver(events)
             except Exception as fault:
-                faults.append((words[-1], fault))
-            for word, ours in faults:
-                self._failed(word, ours)
+                faults.append((words[-1].kind, fault))
+            for kind, ours in faults:
+                self._failed(kind, ours)
 
-    def _failed(self, signal: s.Signal, fault: Exception) -> None:
-        self.fault(f"signal {type(signal).__name__}", fault)
+    def _failed(self, kind: type, fault: Exception) -> None:
+        self.fault(f"signal {kind.__name__}", fault)
 
     def start(self) -> None:
         """Send `RUN_STARTED`."""

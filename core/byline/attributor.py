@@ -137,33 +137,33 @@ class Attributor:
         return out
 
     def feed_words(
-        self, words: Sequence[s.Text | s.Reasoning], failed: Callable[[s.Signal, Exception], object]
+        self, said: Iterable[s.Words], failed: Callable[[type, Exception], object]
     ) -> list[BaseEvent]:
         """Take what models said in one moment, and return the events it gives: those of `feed`, with one time.
 
         Most words go on with the message of the word before; then there is nothing to look up.  `failed` is told of
-        a signal that is a fault, and the others count.
+        a word that is a fault, by its kind of signal, and the others count.
         """
         if self.over:
-            self.dropped += len(words)
+            self.dropped += sum(len(words.deltas) for words in said)
             return []
         now = self._now()
-        message: Message | None = None
-        before: tuple[str | None, str] = (None, "")
-        for signal in words:
-            owner, run, delta = signal
-            try:
-                if message is not None and (owner, run) == before and delta and type(signal) is s.Text:
-                    text = delta if delta.isascii() else clean_text(delta)
-                    self._out.append(word(TextMessageContentEvent, message.id, text, message.lane.id, now))
-                    continue
-                self._HANDLERS[type(signal)](self, signal)
-                before = owner, run
-                message = self._messages.get(before)
-                if message is not None and message.part is not TEXT:
-                    message = None
-            except Exception as fault:
-                failed(signal, fault)
+        for kind, owner, run, deltas in said:
+            message: Message | None = None
+            for delta in deltas:
+                try:
+                    if message is not None and delta:
+                        text = delta if delta.isascii() else clean_text(delta)
+                        self._out.append(
+                            word(TextMessageContentEvent, message.id, text, message.lane.id, now)
+                        )
+                        continue
+                    self._HANDLERS[kind](self, kind(owner, run, delta))
+                    message = self._messages.get((owner, run)) if kind is s.Text else None
+                    if message is not None and message.part is not TEXT:
+                        message = None
+                except Exception as fault:
+                    failed(kind, fault)
         return self._flush()
 
     def public_call(self, owner: str | None, call: str) -> str:

@@ -129,6 +129,15 @@ class Reasoning(NamedTuple):
     delta: str
 
 
+class Words(NamedTuple):
+    """Pieces of text, or of thought, that came one after the other: the same as each as a signal of its own."""
+
+    kind: type[Text] | type[Reasoning]
+    owner: str | None
+    run: str
+    deltas: list[str]
+
+
 class Call(NamedTuple):
     """A model called a tool; the arguments may follow."""
 

@@ -328,6 +328,48 @@ def test_words_that_wait_come_before_whatever_is_reported_next():
     ]
 
 
+def test_whoever_says_words_that_wait_may_go_on_until_anything_else_is_reported(monkeypatch):
+    monkeypatch.setattr("byline.channel.BURST", 2.0)  # else a slow machine could look in between
+
+    async def main():
+        heard = []
+
+        async def work(sink):
+            sink.report(s.Text("a", "m", "said "))
+            heard.append(sink.hears)  # the consumer looks at once: nothing waits
+            await sink.drained()
+            sink.report(s.Text("a", "m", "one "))
+            words = sink.hears
+            with sink.lock:
+                words += ["two ", "", "\ud83d", "three "]
+            sink.report(s.Text("a", "m", "four "))
+            heard.append(sink.hears is words)
+            sink.report(s.Text("b", "m", "five "))
+            heard.append(sink.hears is words)
+            sink.report(s.Reasoning("b", "n", "six "))
+            sink.hears.append("seven ")
+            sink.report(s.ModelOver("a", "m"))
+            heard.append(sink.hears)
+
+        events = await collect(agent(App(work)).run(INPUT))
+        return heard, [(event.get("subagentRunId"), event["delta"]) for event in events if "delta" in event]
+
+    assert asyncio.run(main()) == (
+        [None, True, False, None],
+        [
+            ("a", "said "),
+            ("a", "one "),
+            ("a", "two "),
+            ("a", "\ufffd"),
+            ("a", "three "),
+            ("a", "four "),
+            ("b", "five "),
+            ("b", "six "),
+            ("b", "seven "),
+        ],
+    )
+
+
 def test_words_that_wait_when_the_consumer_goes_reach_the_observers():
     watched, reported = [], []
 

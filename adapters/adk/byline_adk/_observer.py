@@ -90,7 +90,8 @@ class Observer(BasePlugin):  # type: ignore[misc,unused-ignore]  # untyped in so
             if self._stamps and event.custom_metadata:
                 watch.unstamp(event)
             # An AgentTool has a runner of its own.  Asked without a call: every word comes here.
-            if invocation_context.invocation_id in watch.book.courses:
+            inside = watch.book.courses
+            if inside and invocation_context.invocation_id in inside:
                 watch.event(event, stored=False)
                 if not event.partial:
                     await watch.sink.drained()

@@ -311,12 +311,13 @@ class AdkSession:
         carrier = CARRIER.get()
         async with aclosing(self._bound.runner.run_async(**arguments)) as events:
             async for event in events:
+                whole = True
                 try:
-                    watch.event(event)
+                    whole = watch.event(event)
                     if carrier is not None:
                         await asyncio.to_thread(carrier.take, event)
                 except Exception as fault:
                     sink.fault("event", fault)
-                if not event.partial:
+                if whole:
                     await sink.drained()
         self._kwargs.pop("state_delta", None)

@@ -1,19 +1,16 @@
 """What an event says, once it is known whose it is: words, thoughts, calls, state, artifacts, cost."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from byline import signals as s
+from byline.agent import Sink
 from byline.plain import plain
 
 from . import _content as content
 from ._identity import Invocation
 
-__all__ = ["Voice", "is_plumbing", "kept"]
-
-_text: Final = partial(tuple.__new__, s.Text)
-"""`s.Text` of a tuple, without a Python function in between: every word is one."""
+__all__ = ["Said", "Voice", "is_plumbing", "kept"]
 
 
 def is_plumbing(owner: Invocation, name: str) -> bool:
@@ -23,15 +20,16 @@ def is_plumbing(owner: Invocation, name: str) -> bool:
     return name in content.PLUMBING
 
 
-class _Said:
+class Said:
     """What was streamed of one answer of one model."""
 
-    __slots__ = ("arguments", "text", "thought")
+    __slots__ = ("arguments", "heard", "text", "thought")
 
     def __init__(self) -> None:
         self.text: list[str] = []
         self.thought: list[str] = []
         self.arguments: dict[str, content.StreamedArguments] = {}
+        self.heard: list[str] | None = None  # where the sink takes more of the text, as long as it `hears` it
 
 
 class Voice:
@@ -41,9 +39,10 @@ class Voice:
     pieces is not said again.
     """
 
-    def __init__(self, say: Callable[[s.Signal], None]) -> None:
-        self._say: Final = say
-        self._streams: Final[dict[str, _Said]] = {}
+    def __init__(self, sink: Sink) -> None:
+        self._sink: Final = sink
+        self._say: Final[Callable[[s.Signal], None]] = sink.report
+        self._streams: Final[dict[str, Said]] = {}
         self._state: Final[dict[str, Any]] = {}
         self._state_told = False
         self._forwarded: Final[dict[str, Any]] = {}
@@ -57,12 +56,12 @@ class Voice:
 
     # ----------------------------------------------------------------- content
 
-    def piece(self, owner: Invocation, run: str, parts: Sequence[Any]) -> None:
-        """Say a piece of an answer."""
+    def piece(self, owner: Invocation, run: str, parts: Sequence[Any]) -> Said:
+        """Say a piece of an answer; returns all that was said of it."""
         key = owner.key
         stream = self._streams.get(run)
         if stream is None:
-            stream = self._streams[run] = _Said()
+            stream = self._streams[run] = Said()
         for part in parts:
             text = part.text
             if text:
@@ -71,11 +70,13 @@ class Voice:
                     self._say(s.Reasoning(key, run, text))
                 else:
                     stream.text.append(text)
-                    self._say(_text((key, run, text)))
+                    self._say(s.Text(key, run, text))
+                    stream.heard = self._sink.hears
             elif part.function_call is not None:
                 self._fragment(owner, run, stream, part.function_call)
+        return stream
 
-    def _fragment(self, owner: Invocation, run: str, stream: _Said, call: Any) -> None:
+    def _fragment(self, owner: Invocation, run: str, stream: Said, call: Any) -> None:
         # Only the first fragment has the name; one without an id belongs to the call that was named last.
         id_ = call.id or next(reversed(stream.arguments), None)
         if call.name and call.id and call.id not in stream.arguments and not is_plumbing(owner, call.name):
@@ -90,14 +91,14 @@ class Voice:
 
     def answer(self, owner: Invocation, event: Any) -> None:
         """Say a whole answer, but for what was said in pieces."""
-        stream = self._streams.pop(event.id, None) or _Said()
+        stream = self._streams.pop(event.id, None) or Said()
         key, run, parts = owner.key, event.id, event.content.parts
         text = "".join(part.text for part in parts if part.text and not part.thought)
         thought = "".join(part.text for part in parts if part.text and part.thought)
         if stream.text and text != "".join(stream.text):
             # Something between the model and here replaced the answer: then it is another message.
             self._say(s.ModelOver(key, run))
-            run, stream = f"{run}#2", _Said()
+            run, stream = f"{run}#2", Said()
         text_said, thought_said = text == "".join(stream.text), thought == "".join(stream.thought)
         for part in parts:
             if part.text and part.thought:
@@ -119,7 +120,7 @@ class Voice:
         self._streams.pop(run, None)
         self._say(s.ModelOver(owner.key, run))
 
-    def _call(self, owner: Invocation, run: str, stream: _Said, call: Any) -> None:
+    def _call(self, owner: Invocation, run: str, stream: Said, call: Any) -> None:
         if is_plumbing(owner, call.name):
             return
         args = call.args or {}

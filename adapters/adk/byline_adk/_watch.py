@@ -22,7 +22,7 @@ from ._contract import describe
 from ._identity import HERE, SPAWN, Book, Invocation, Kind, Spawn, ToolUse, depth_first, is_placeholder
 from ._provider import provider_of
 from ._remote import Heard, Peers, is_remote, task_of
-from ._voice import Voice, is_plumbing
+from ._voice import Said, Voice, is_plumbing
 
 __all__ = ["STAMP", "Watch"]
 
@@ -67,7 +67,11 @@ class Watch:
         self._client_tools: Final = frozenset(client_tools)
         self._stamps: Final = not can("shared_actions")
         self._peers: Final = Peers()
-        self._voice: Final = Voice(sink.report)
+        self._voice: Final = Voice(sink)
+        self._lock: Final = sink.lock
+        self._said = Said()  # the answer that the last word was of: its run, by which mark it is known
+        self._run: str | None = None
+        self._mark: int | str = 0
         self._voice.begin(state, known)
 
     # ---------------------------------------------------------------- callbacks
@@ -143,6 +147,7 @@ class Watch:
         self._speakers.pop(self._marks.get(one, ""), None)
         self._marks[one] = mark
         self._speakers[mark] = (one, held)  # what is held keeps its id
+        self._run = None
 
     def begin_tool(self, tool: Any, ctx: Any) -> None:
         """Note that a call is at work: the agent that begins inside was spawned by it."""
@@ -209,18 +214,39 @@ class Watch:
 
     # ------------------------------------------------------------------- events
 
-    def event(self, event: Any, *, stored: bool = True) -> None:
-        """Take an event of the run, in the order of the stream; `stored` unless it is an AgentTool's inner one."""
-        if not event.partial:
+    def event(self, event: Any, *, stored: bool = True) -> bool:
+        """Take an event of the run, in the order of the stream; `stored` unless it is an AgentTool's inner one.
+
+        Returns whether it was a whole one.
+        """
+        fields = (
+            event.__dict__
+        )  # a pydantic model has a `__getattr__`: each of its attributes is a slow look-up
+        if not fields["partial"]:
             self._whole(event, stored=stored)
-            return
-        said = event.content
+            return True
+        said = fields["content"]
         parts = said.parts if said is not None else None
-        if parts:
-            id_ = event.id
-            known = self._speakers.get(id_ if self._stamps else id(event.actions))
-            owner = known[0] if known is not None and known[0].opened else self._owner(event)
-            self._voice.piece(owner, id_, parts)
+        if not parts:
+            return False
+        run = fields["id"]
+        mark = run if self._stamps else id(fields["actions"])
+        if run == self._run and mark == self._mark and len(parts) == 1:
+            # The next word of the answer that the last one was of, and nothing in between: most of all events.
+            part = parts[0].__dict__
+            text = part["text"]
+            if text and not part["thought"]:
+                with self._lock:
+                    heard = self.sink.hears
+                    if heard is not None and heard is self._said.heard:
+                        heard.append(text)
+                        self._said.text.append(text)
+                        return False
+        known = self._speakers.get(mark)
+        owner = known[0] if known is not None and known[0].opened else self._owner(event)
+        self._said = self._voice.piece(owner, run, parts)
+        self._run, self._mark = run if known is not None else None, mark
+        return False
 
     def _speaker(self, event: Any) -> Invocation | None:
         """Return whose model said it; `None` for what no model said."""
