@@ -1,7 +1,7 @@
 """From many runs in many threads to one sink: what stands between an app and a recording of it.
 
-The app's threads only append to a deque; one thread of ours takes what is there every few milliseconds, encodes it,
-writes it and flushes it.  So a crash costs the last moment and no more, and a slow sink slows nobody: when the
+The app's threads only append to a deque; one thread of ours takes what is there a few times a second, encodes it,
+writes it and flushes it.  So a crash costs the last quarter of a second and no more, and a slow sink slows nobody: when the
 deque is full the app waits, but never longer than its `patience` in all; after that events are lost, counted, and
 the place is marked in the recording.
 
@@ -32,11 +32,17 @@ Redact: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
 GAP: Final = "byline.gap"
 """`CUSTOM.name` of the mark that stands where events were lost; its value is `{"events": how many}`."""
 
-_GATHER: Final = 0.05
-"""Seconds to gather events before they are written together."""
+_MOMENT: Final = 0.05
+"""Seconds after which the recorder's thread looks whether it has something to do."""
+
+_GATHER: Final = 5
+"""For how many moments events are gathered before they are written together.
+
+Beside an app that works the thread finds nothing of its own in the processor's cache: what it does for one event takes
+about as long as for ten."""
 
 _PATIENT: Final = 40
-"""How often nothing may have come before the recorder's thread waits to be woken."""
+"""How many moments long nothing may have come before the recorder's thread waits to be woken."""
 
 _ENDS: Final = frozenset({EventType.RUN_FINISHED, EventType.RUN_ERROR})
 
@@ -78,6 +84,7 @@ class Tape:
         self._changed: Final = threading.Condition(self._lock)
         self._items: deque[tuple[Hashable, BaseEvent]] = deque()
         self._jobs: list[Callable[[], None]] = []
+        self._soon = False  # whether one of them has no time to gather more
         self._waiting = 0  # events that came and are not written
         self._gaps: dict[Hashable, int] = {}
         self._held: dict[
@@ -111,10 +118,11 @@ class Tape:
                 self._idle = False
                 self._changed.notify_all()
 
-    def later(self, job: Callable[[], None]) -> None:
-        """Have `job` called in the tape's thread before it next takes what there is."""
+    def later(self, job: Callable[[], None], *, soon: bool) -> None:
+        """Have `job` called in the tape's thread before it next takes what there is: `soon`, or when it is due."""
         with self._changed:
             self._jobs.append(job)
+            self._soon = self._soon or soon
             if self._idle:
                 self._idle = False
                 self._changed.notify_all()
@@ -170,25 +178,26 @@ class Tape:
             _log.error("the sink could not be closed", exc_info=True)
 
     def _take(self) -> list[tuple[Hashable, BaseEvent]] | None:
-        """Return what came in the last moment; `None` when there will be no more.
+        """Return what was gathered; `None` when there will be no more.
 
         Waking a thread costs the one that wakes it more than all the rest of `put`, so nobody is woken while events
         keep coming: this thread looks by itself, and waits to be woken only after a long silence.
         """
-        quiet = 0
+        moments = 0
         with self._changed:
             while not self._closing and not (self._items and self._waiting >= self._buffer):
-                self._changed.wait(_GATHER)
+                self._changed.wait(_MOMENT)
+                moments += 1
                 if self._items or self._jobs:
-                    break
-                quiet += 1
-                if quiet > _PATIENT and not self._closing:
+                    if self._soon or moments >= _GATHER:
+                        break
+                elif moments > _PATIENT and not self._closing:
                     self._idle = True
                     self._changed.wait()
-                    self._idle, quiet = False, 0
+                    self._idle, moments = False, 0
             if self._closing and not self._items and not self._jobs:
                 return None
-            jobs, self._jobs = self._jobs, []
+            jobs, self._jobs, self._soon = self._jobs, [], False
         for job in jobs:  # not under our lock: they take a run's, under which others take ours
             job()
         with self._changed:

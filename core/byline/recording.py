@@ -189,9 +189,12 @@ class Observation:
         self._open[run] = None
         return run
 
-    def later(self, job: Callable[[], None]) -> None:
-        """Have `job` called once, a few milliseconds from now, by the recorder's thread."""
-        self._tape.later(job)
+    def later(self, job: Callable[[], None], *, soon: bool = False) -> None:
+        """Have `job` called once by the recorder's thread, when it next works: in a quarter of a second at most.
+
+        `soon` is for what gets its time only then: within 50 ms.
+        """
+        self._tape.later(job, soon=soon)
 
     def take(self, run: ObservedRun, events: list[BaseEvent]) -> None:
         """Record `events` of `run`, unless the recording is over."""

@@ -91,7 +91,7 @@ class _Tree:
         Which must not wait for the run: the run may be waiting for it, to make room.
         """
         if not self.run.lock.acquire(blocking=False):
-            self.run.observation.later(self.settle_soon)
+            self.run.observation.later(self.settle_soon, soon=True)
             return
         try:
             self.settle()
@@ -288,7 +288,7 @@ class Watcher(BaseCallbackHandler):
                 heard.append(piece)
                 if not tree.due:
                     tree.due = True
-                    tree.run.observation.later(tree.settle_soon)
+                    tree.run.observation.later(tree.settle_soon, soon=True)
                 if raw:
                     tree.settle()
                     self._raw(tree, "on_llm_new_token", run_id, None, None, token)
