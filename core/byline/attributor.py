@@ -139,15 +139,15 @@ class Attributor:
     def feed_words(
         self, said: Iterable[s.Words], failed: Callable[[type, Exception], object]
     ) -> list[BaseEvent]:
-        """Take what models said in one moment, and return the events it gives: those of `feed`, with one time.
+        """Take what models said in one moment, and return the events it gives: those of `feed`.
 
-        Most words go on with the message of the word before; then there is nothing to look up.  `failed` is told of
-        a word that is a fault, by its kind of signal, and the others count.
+        Most words go on with the message of the word before; then there is nothing to look up, not even the time.
+        `failed` is told of a word that is a fault, by its kind of signal, and the others count.
         """
         if self.over:
             self.dropped += sum(len(words.deltas) for words in said)
             return []
-        now = self._now()
+        now: int | None = None
         for kind, owner, run, deltas in said:
             message: Message | None = None
             for delta in deltas:
@@ -159,6 +159,7 @@ class Attributor:
                         )
                         continue
                     self._HANDLERS[kind](self, kind(owner, run, delta))
+                    now = self._now()
                     message = self._messages.get((owner, run)) if kind is s.Text else None
                     if message is not None and message.part is not TEXT:
                         message = None

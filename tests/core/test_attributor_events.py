@@ -442,3 +442,44 @@ def test_the_first_feed_brings_the_start_and_the_last_says_that_it_is_over():
     ]
     assert attributor.over is True
     assert attributor.start() == []
+
+
+def test_the_words_of_a_moment_are_those_that_are_fed_one_by_one():
+    ticks = iter(range(1, 100))
+    attributor = Attributor("t", "r", clock=lambda: next(ticks))
+    attributor.start()
+    failed = []
+    said = [
+        s.Words(s.Text, "a", "m", ["", "one ", "", "é\udc00", 7, "two "]),
+        s.Words(s.Reasoning, "a", "m", ["hm ", "hmm "]),
+        s.Words(s.Text, None, "m", ["three "]),
+        s.Words(s.Text, "a", "m", ["four ", "five "]),
+    ]
+    events = attributor.feed_words(said, lambda kind, fault: failed.append((kind, type(fault))))
+    seen = [json.loads(encode(event)) for event in events]
+    a, reasoning = {"subagentRunId": "a"}, {"messageId": "m:reasoning", "subagentRunId": "a"}
+    assert seen == [
+        {**started("a", "a"), "timestamp": 3},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant", "timestamp": 4, **a},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "one ", "timestamp": 5, **a},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "é\ufffd", "timestamp": 7, **a},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "two ", "timestamp": 7, **a},
+        {"type": "TEXT_MESSAGE_END", "messageId": "m", "timestamp": 8, **a},
+        {"type": "REASONING_START", "timestamp": 9, **reasoning},
+        {"type": "REASONING_MESSAGE_START", "role": "reasoning", "timestamp": 10, **reasoning},
+        {"type": "REASONING_MESSAGE_CONTENT", "delta": "hm ", "timestamp": 11, **reasoning},
+        {"type": "REASONING_MESSAGE_CONTENT", "delta": "hmm ", "timestamp": 13, **reasoning},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m#2", "role": "assistant", "timestamp": 15},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m#2", "delta": "three ", "timestamp": 16},
+        {"type": "REASONING_MESSAGE_END", "timestamp": 18, **reasoning},
+        {"type": "REASONING_END", "timestamp": 19, **reasoning},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant", "timestamp": 20, **a},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "four ", "timestamp": 21, **a},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "five ", "timestamp": 22, **a},
+    ]
+    assert failed == [(s.Text, AttributeError)]
+    attributor.feed(s.RunFinished())
+    assert attributor.feed_words(said, lambda *_: None) == []
+    assert attributor.dropped == 11
+    attributor.feed_words(said[1:2], lambda *_: None)
+    assert attributor.dropped == 13
