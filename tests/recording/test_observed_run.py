@@ -92,6 +92,31 @@ def test_what_waits_for_a_slow_sink_does_not_grow():
     tape.close()
 
 
+def test_what_has_its_own_time_is_gathered_until_something_has_not(monkeypatch):
+    monkeypatch.setattr("byline._tape._MOMENT", 0.002)
+    monkeypatch.setattr(
+        "byline._tape._GATHER", 1_000_000
+    )  # else a quarter of a second would be over some time
+    taken: list[Any] = []
+    observed, tape = observation(taken.append)
+    run = observed.begin("t", "r")
+    run.report(s.StepStarted(None, "model"))
+    moments = threading.Event()
+    moments.wait(0.1)
+    assert taken == []
+    observed.later(moments.set, soon=True)
+    assert moments.wait(30)
+    run.end(s.RunFinished())
+    observed.close()
+    tape.close()
+    assert told(taken) == [
+        ("RUN_STARTED", 100),
+        ("STEP_STARTED", 101),
+        ("STEP_FINISHED", 102),
+        ("RUN_FINISHED", 102),
+    ]
+
+
 def test_nothing_is_recorded_after_the_recording():
     taken: list[Any] = []
     observed, tape = observation(taken.append)
