@@ -522,6 +522,35 @@ def test_what_a_subagent_uses_inside_is_its_own_matter():
     assert len(writer.requests) == 1
 
 
+def test_whom_a_subagent_calls_is_its_own_matter():
+    checker_model = scripted(Say("checked"), name="tiny")
+    checker = create_agent(checker_model, [], name="checker")
+
+    @tool
+    async def ask_checker(q: str) -> str:
+        """Ask the checker."""
+        return (await checker.ainvoke({"messages": [("user", q)]}))["messages"][-1].content
+
+    script = [Say(calls=[("c2", "ask_checker", {"q": "x"})]), Say("written")]
+    writer = create_agent(scripted(*script, name="small"), [ask_checker], name="writer")
+
+    @tool
+    async def ask_writer(q: str) -> str:
+        """Ask the writer."""
+        return (await writer.ainvoke({"messages": [("user", q)]}))["messages"][-1].content
+
+    graph, _ = boss(ask_writer, script=[Say(calls=[("c1", "ask_writer", {"q": "x"})]), Say("done")])
+    rows = [("ann", "model", "big"), ("ann", "tool", "*"), ("ann", "subagent", "writer")]
+    agent = guarded(graph, TableDecider(rows), allow=["ask_writer"])
+    events = play(agent, permitted(agent))
+    assert len(checker_model.requests) == 1
+    results = [event for event in events if event.type is EventType.TOOL_CALL_RESULT]
+    assert [(event.tool_call_id, event.content) for event in results] == [
+        ("c2", "checked"),
+        ("c1", "written"),
+    ]
+
+
 def test_a_supervisor_that_is_a_graph_itself_is_held_to_the_grant():
     ana = create_agent(scripted(Say("ana says"), name="tiny"), [], name="ana")
     model = scripted(

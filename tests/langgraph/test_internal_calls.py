@@ -1,5 +1,6 @@
 """What middleware asks a model for itself: its tokens are counted, its words are nobody's."""
 
+import pytest
 from byline_langgraph.scripted import Say
 from kit import Play, agent, call, model
 from langchain.agents.middleware import SummarizationMiddleware
@@ -51,8 +52,9 @@ def test_a_subagents_summary_is_counted_as_the_subagents():
     ]
 
 
-def test_a_call_that_a_config_marks_as_internal():
-    inner = model(Say("not for you", usage=USAGE)).with_config(metadata={"lc_internal_call": True})
+@pytest.mark.parametrize("mark", [{"lc_internal_call": True}, {"lc_source": "summarization"}])
+def test_a_call_that_is_marked_as_internal(mark):
+    inner = model(Say("not for you", usage=USAGE)).with_config(metadata=mark)
 
     async def think(q: str) -> str:
         """Think."""

@@ -171,3 +171,47 @@ def test_the_caller_answers_two_questions_and_writes_of_its_own_in_between():
         "main says m4: 'boss done'",
         "end",
     ]
+
+
+def test_what_the_parent_writes_after_a_thread_of_its_own_inside_another_is_the_parents():
+    beta = agent("beta", "beta answers", checkpointer=InMemorySaver())
+
+    async def ask_beta(q: str) -> str:
+        """Ask."""
+        return said(await beta.ainvoke(human(q), {"configurable": {"thread_id": "betas-own"}}))
+
+    alpha = agent(
+        "alpha",
+        Say("alpha asks", calls=[call("call_B", "ask_beta", "qb")]),
+        "alpha answers",
+        tools=[tool(ask_beta)],
+        checkpointer=InMemorySaver(),
+    )
+
+    async def ask_alpha(q: str) -> str:
+        """Ask."""
+        write = get_stream_writer()
+        answer = said(await alpha.ainvoke(human(q), OWN))
+        write("there")
+        return answer
+
+    lines = played(ask_alpha).run().lines
+    written = "main custom langgraph.custom: 'there'"  # comes when LangGraph hands it on
+    lines.remove(written)
+    assert lines == [
+        "start",
+        "main says m1: 'boss asks'",
+        'main calls call_A in m1: ask_alpha {"q": "qa"}',
+        "alpha#1 opens as tool for main, call call_A in m1",
+        "alpha#1 says m2: 'alpha asks'",
+        'alpha#1 calls call_B in m2: ask_beta {"q": "qb"}',
+        "beta#1 opens as tool for alpha#1, call call_B in m2",
+        "beta#1 says m3: 'beta answers'",
+        "beta#1 returns 'beta answers'",
+        "alpha#1 hears call_B: 'beta answers'",
+        "alpha#1 says m4: 'alpha answers'",
+        "alpha#1 returns 'alpha answers'",
+        "main hears call_A: 'alpha answers'",
+        "main says m5: 'boss done'",
+        "end",
+    ]

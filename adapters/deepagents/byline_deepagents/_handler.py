@@ -149,7 +149,7 @@ class TaskHandler(Handler):
         if not run.is_graph and run.parent is not None and _asked_for(run.parent):
             self._open(run, run)
 
-    def _refined(self, opened: s.Opened, scope: Scope, graph: Run, tool: Run | None) -> s.Opened:
+    def _refined(self, opened: s.Opened, graph: Run, tool: Run | None) -> s.Opened:
         asked = None if tool is None or graph.parent is not tool else _asked_for(tool)
         caller = self._prompts.get(opened.parent)
         before = None if caller is None else caller.last

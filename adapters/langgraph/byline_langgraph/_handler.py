@@ -261,7 +261,7 @@ class Handler(BaseCallbackHandler):
             spawned_by=spawned or (handed if handed is not None and handed.call else None),
             metadata=self._describe(graph, outer, tool, handed),
         )
-        self.sink.report(self._with_contract(self._refined(opened, scope, graph, tool)))
+        self.sink.report(self._with_contract(self._refined(opened, graph, tool)))
         if spawned is not None and spawned.owner is None:
             self._spawned[spawned.call] = owner
         graph.inputs = None
@@ -280,7 +280,7 @@ class Handler(BaseCallbackHandler):
     def _answered(self, model: Model, response: LLMResult) -> None:
         """A model has answered."""
 
-    def _refined(self, opened: s.Opened, scope: Scope, graph: Run, tool: Run | None) -> s.Opened:
+    def _refined(self, opened: s.Opened, graph: Run, tool: Run | None) -> s.Opened:
         """Return what to announce an invocation with."""
         return opened
 
@@ -346,19 +346,20 @@ class Handler(BaseCallbackHandler):
     def _with_contract(self, opened: s.Opened) -> s.Opened:
         if not self.sink.plugins.implements("byline_contract"):
             return opened
+        contract = opened.metadata or {}
         invocation = Invocation(
-            framework=(opened.metadata or {}).get("framework", "langgraph"),
+            framework=contract["framework"],
             name=opened.name,
             id=opened.id or opened.owner,
             parent_id=self.sink.attributor.subagent_run_id(opened.parent),
             description=opened.description,
-            metadata=opened.metadata or {},
+            metadata=contract,
         )
         answer = self.sink.plugins.ask("byline_contract", invocation=invocation)
         if answer is None:
             return opened
         known = answer if isinstance(answer, Mapping) else answer.metadata()
-        return opened._replace(metadata={**(opened.metadata or {}), **known})
+        return opened._replace(metadata={**contract, **known})
 
     def _close(self, scope: Scope, outputs: Any) -> None:
         owner = scope.invocation
