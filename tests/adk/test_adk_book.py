@@ -8,7 +8,8 @@ import contextvars
 import pytest
 from adk_kit import agent
 from byline_adk import _identity
-from byline_adk._identity import HERE, SPAWN, Book, Invocation, Kind, Spawn
+from byline_adk._identity import HERE, SPAWN, Book, Invocation, Kind, Spawn, is_placeholder
+from byline_adk._remote import _RESPONSE, _TASK
 from google.adk.agents import LoopAgent, SequentialAgent
 from google.adk.events import Event, EventActions
 from google.adk.events.event import NodeInfo
@@ -32,7 +33,9 @@ def answered(id_, name, **response):
     return types.Part(function_response=types.FunctionResponse(id=id_, name=name, response=response))
 
 
-def stored(author, *parts, course="i1", branch=None, path="", scope=None, waits=(), to=None, error=None):
+def stored(
+    author, *parts, course="i1", branch=None, path="", scope=None, waits=(), to=None, error=None, beside=None
+):
     parts = [types.Part(text=part) if isinstance(part, str) else part for part in parts]
     return Event(
         author=author,
@@ -44,6 +47,7 @@ def stored(author, *parts, course="i1", branch=None, path="", scope=None, waits=
         long_running_tool_ids=set(waits) or None,
         actions=EventActions(transfer_to_agent=to),
         error_code=error,
+        custom_metadata=beside,
     )
 
 
@@ -106,6 +110,51 @@ def test_what_a_long_running_tool_returned_at_once_is_no_answer_but_the_users_is
     assert told(book) == [("assistant", None, "w1"), ("tool", None, "w1"), ("assistant", None, "w2")]
 
 
+def test_a_call_is_kept_as_it_was_made():
+    book = Book(team())
+    use = book.note_use(book.root, called("c1", "look", q="x").function_call, "i1", stored=True)
+    bare = book.note_use(book.root, types.FunctionCall(id="c2"), "i1", stored=True)
+    assert (use.name, use.args, use.course, use.past) == ("look", {"q": "x"}, "i1", False)
+    assert (bare.name, bare.args) == ("", {})
+    assert book.waiting() == []
+    assert [book.use(id_) for id_ in ("c1", "c2", "never", None)] == [use, bare, None, None]
+
+
+def test_a_remote_agent_that_says_again_what_it_waits_for_has_asked_once():
+    peer, other = agent("peer", mode="single_turn"), agent("other", mode="single_turn")
+    said = {"branch": "peer@c1", "beside": {_TASK: "task-1"}}
+    elsewhere = {"branch": "other@c2", "beside": {_TASK: "task-2"}}
+    book = replayed(
+        team(peer, other),
+        stored("root", called("c1", "peer"), called("c2", "other")),
+        stored("peer", called("x1", "look"), **said),
+        stored("peer", called("x1", "look"), **said),
+        stored("other", called("x1", "look"), **elsewhere),
+        stored("peer", answered("x1", "look", result="seen"), **said),
+        stored("peer", called("x1", "look"), **said),
+    )
+    assert told(book) == [
+        ("assistant", None, "c1"),
+        ("assistant", None, "c2"),
+        ("assistant", "c1", "x1"),
+        ("tool", None, "x1"),
+        ("assistant", "c2", "x1@c2"),
+        ("assistant", "c1", "x1@c1"),
+    ]
+
+
+def test_what_a_peer_asks_a_confirmation_for_is_not_answered():
+    asks = {_RESPONSE: {"metadata": {"adk_actions": {"requestedToolConfirmations": {"x1": {}}}}}}
+    response = answered("x1", "look").function_response
+
+    def placeholder(id_, beside):
+        return is_placeholder(stored("peer", answered(id_, "look"), beside=beside), response)
+
+    assert placeholder("x1", asks) is True
+    assert placeholder("x1", {_TASK: "task-1"}) is False
+    assert placeholder("x1", None) is False
+
+
 def test_a_call_without_an_id_is_not_kept():
     assert told(replayed(team(), stored("root", called(None, "look")))) == []
 
@@ -147,8 +196,25 @@ def test_what_the_root_says_in_the_branch_of_a_call_is_the_calls():
 def test_what_was_answered_is_over_and_what_was_not_goes_on():
     desk = agent("desk", mode="single_turn")
     book = replayed(team(desk), *LANES, stored("root", answered("c1", "desk", result="done")))
-    assert book.enter(desk, "desk@c1", "", "i2").id == "c1#2"
-    assert book.enter(desk, "desk@c2", "", "i2").id == "c2"
+    found = [book.enter(desk, f"desk@c{number}", "", "i2") for number in ("1", "2")]
+    assert [(one.id, one.kind) for one in found] == [("c1#2", Kind.CALL), ("c2", Kind.CALL)]
+
+
+def test_a_branch_ends_in_a_call_whose_id_may_hold_a_dot():
+    steps = SequentialAgent(name="steps")
+    book = replayed(team(steps), stored("root", called("c.1", "steps")))
+    found = book.enter(steps, "lead@u.steps@c.1", "", "i2")
+    assert (found.id, found.kind) == ("c.1", Kind.CALL)
+
+
+def test_an_agent_tools_agent_that_begins_again_is_the_same():
+    desk = agent("desk")
+    book = Book(team(desk))
+    use = book.note_use(book.root, called("c1", "desk").function_call, "i1", stored=True)
+    SPAWN.set(Spawn(use))
+    one = book.enter(desk, None, "", "i2")
+    HERE.set(None)
+    assert (one.id, book.enter(desk, None, "", "i2")) == ("c1", one)
 
 
 def of_the_clerk(*parts, **more):
@@ -284,8 +350,25 @@ def test_chat_agents_below_a_node_of_a_workflow_stay_where_they_were_called():
         source = source or found[-1]
         use = book.note_use(source, called(id_, "transfer_to_agent").function_call, "i1", stored=True)
         assert book.hand_off(source, use, target.name, stored(source.name, to=target.name)) == []
+        assert (use.spawned.agent, use.spawned.course) == (target, "i1")
         found.append(book.enter(target, None, "flow@1/lead@1", "i1"))
     assert [(one.id, one.parent) for one in found] == [("t1", node), ("t2", found[0])]
+
+
+def test_a_workflow_may_hand_control_to_whom_it_does_not_hold():
+    book = Book(Workflow(name="flow", edges=[(START, agent("lead"))]))
+    use = book.note_use(book.root, called("t1", "transfer_to_agent").function_call, "i1", stored=True)
+    assert book.hand_off(book.root, use, "stranger", stored("flow", to="stranger")) == []
+    found = use.spawned
+    assert (found.id, found.kind, found.parent, found.agent) == ("t1", Kind.CHAT, book.root, None)
+
+
+def test_control_may_be_left_where_it_was_not_handed():
+    a, b = agent("a"), agent("b")
+    book = replayed(team(a, b), *handing("t1", "a", "root"))
+    one = book.enter(a, None, "", "i2")
+    use = book.note_use(one, called("t2", "transfer_to_agent").function_call, "i2", stored=True)
+    assert book.hand_off(one, use, "b", stored("a", course="i2", branch="elsewhere", to="b")) == [one]
 
 
 # ----------------------------------------------------------------------------------------- nodes and parts
@@ -385,7 +468,71 @@ def test_where_callbacks_know_no_path_the_first_event_tells_what_began(monkeypat
     assert book.enter(a, None, "root@1/a@1", "i1") is node
 
 
+def test_where_callbacks_know_no_path_an_agent_without_a_model_runs_no_nodes(monkeypatch):
+    monkeypatch.setattr(_identity, "can", lambda _: False)
+    x, a = agent("x"), agent("a")
+    book = Book(team(SequentialAgent(name="steps", sub_agents=[x]), a))
+    inside, beside = book.enter(x, None, "", "i1"), book.enter(a, None, "root@1", "i1")
+    assert [(one.id, one.kind) for one in (inside, beside)] == [("i1:x#1", Kind.PART), ("i1:a#1", Kind.PART)]
+
+
+def test_where_callbacks_know_their_path_who_has_none_is_no_node(monkeypatch):
+    monkeypatch.setattr(_identity, "can", lambda _: True)
+    a = agent("a")
+    found = Book(team(a)).enter(a, None, "", "i1")
+    assert (found.id, found.kind) == ("i1:a#1", Kind.PART)
+
+
+def in_workflows():
+    a, b, c = agent("a"), agent("b"), agent("c")
+    one, two = Workflow(name="one", edges=[(START, a)]), Workflow(name="two", edges=[(START, b)])
+    return b, Book(Workflow(name="flow", edges=[(START, one), (one, two), (two, c)]))
+
+
+def test_a_node_is_in_the_workflow_that_its_path_names():
+    b, book = in_workflows()
+    found = book.enter(b, None, "flow@1/two@1/b@1", "i1")
+    assert (found.id, found.parent.id, found.parent.name) == ("i1:flow@1/two@1/b@1", "i1:flow@1/two@1", "two")
+    assert found.parent.parent is book.root
+
+
+def test_where_callbacks_know_no_path_the_first_event_tells_the_workflow_too(monkeypatch):
+    monkeypatch.setattr(_identity, "can", lambda _: False)
+    b, book = in_workflows()
+    found = book.enter(b, None, "", "i1")
+    book.place(found, stored("b", "hi", path="flow@1/two@1/b@1"))
+    assert (found.id, found.parent.id, found.parent.name) == ("i1:flow@1/two@1/b@1", "i1:flow@1/two@1", "two")
+    assert found.parent.parent is book.root
+
+
 # --------------------------------------------------------------------------------------- whose is an event
+
+
+def in_a_lane():
+    """A call's agent, and before it in the book a node that runs in the same lane."""
+    desk, node = agent("desk", mode="single_turn"), agent("node")
+    book = replayed(team(desk, node), LANES[0])
+    inner = book.enter(node, "desk@c1", "root@1/node@1", "i2")
+    return book, inner, book.enter(desk, "desk@c1", "", "i2"), book.enter(desk, "desk@c2", "", "i2")
+
+
+def test_an_event_is_whose_name_it_has_before_it_is_whose_place_it_has():
+    book, inner, one, other = in_a_lane()
+    here = {"course": "i2", "branch": "desk@c1", "path": "root@1/node@1"}
+    assert book.owner(stored("desk", "mine", **here)) is one
+    assert book.owner(stored("desk", error="BROKEN", **here)) is inner, "an error may have the parent's name"
+    assert book.owner(stored("nobody", "whose?", **here)) is inner
+    assert book.owner(stored("root", "mine", **here)) is book.root
+    assert book.owner(stored("user", "said", **here)) is book.root
+    assert book.owner(stored("nobody", "whose?", **{**here, "branch": "desk@c2"})) is book.root
+    assert book.owner(stored("desk", "which?", course="i2")) is other, "who began last"
+
+
+def test_an_event_is_not_whose_turn_is_over_or_another():
+    book, _inner, one, other = in_a_lane()
+    one.over = True
+    assert book.owner(stored("desk", "mine", course="i2", branch="desk@c1")) is other
+    assert book.owner(stored("desk", "mine", course="i3", branch="desk@c2")) is book.root
 
 
 def test_an_error_under_the_parents_name_is_whose_failed():

@@ -432,7 +432,7 @@ class Book:
             place = 2 if one.path and one.path == event.node_info.path else 0
             lane = 1 if one.branch == event.branch else 0
             broken = 4 if failed and one.failure is not None else 0
-            if not (named or broken or (place and lane)) or event.author == "user":
+            if not (named or broken or (place and lane)):
                 continue
             score = named + place + lane + broken
             if score >= best_score:
