@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from byline import hookimpl
+from byline_deepagents import _handler
 from byline_langgraph.scripted import Say
 from deepkit import Play, compiled, deep, fork, sub, task
 from kit import Relay, agent, ask, call, human, model, said
 from langchain.agents.middleware import wrap_tool_call
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
@@ -685,3 +686,32 @@ def test_a_plugin_is_told_of_a_task_as_it_is_announced():
     team = deep(Say("go", calls=[task("call_A", "alpha")]), "done", subagents=[sub("alpha", "alpha answers")])
     assert Play(team, plugins=[Told()]).run().lines[-1] == "end"
     assert told == [("deepagents", "alpha", "do it")]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "one"),
+    [
+        ({"tool_call": {"name": "task", "args": {}, "id": "c"}, "state": {}}, True),
+        ([{"name": "task", "args": {}, "id": "c"}], True),
+        ([{"name": "task", "args": {}, "id": "c"}, {"name": "task", "args": {}, "id": "d"}], False),
+        (({"name": "task", "args": {}, "id": "c"},), False),
+        ([{"name": "task"}], False),
+        ([AIMessage("args")], False),
+        ({"messages": [AIMessage("args")]}, False),
+    ],
+)
+def test_whether_a_tools_node_was_given_one_call(inputs, one):
+    assert _handler._runs_one_call(inputs) is one
+
+
+def test_an_answer_is_that_to_the_call():
+    given = {"messages": [ToolMessage("one", tool_call_id="c1"), ToolMessage("two", tool_call_id="c2")]}
+    assert _handler._answer_to("c2", given) is given["messages"][1]
+    assert _handler._answer_to("c3", given) is None
+
+
+def test_who_has_more_than_the_description_is_a_fork():
+    messages = [HumanMessage("do it"), AIMessage("more")]
+    assert _handler._contract({"messages": messages[:1]}, "do it")["context"] == "isolated"
+    fork = _handler._contract({"messages": messages, "files": {}}, "do it")
+    assert (fork["context"], fork["inheritedMessages"], fork["inheritedState"]) == ("fork", 1, ["files"])
