@@ -24,7 +24,7 @@ OLDEST = {
         "langgraph-swarm",
         "langgraph-checkpoint-sqlite",
     ],
-    "deepagents": ["deepagents==0.7.12"],
+    "deepagents": ["deepagents==0.7.12", "langgraph-checkpoint-sqlite"],
     "adk": ["google-adk==2.6.*"],
 }
 """The oldest supported releases, each adapter as a set of its own: the newest of one do not go with the oldest of another."""

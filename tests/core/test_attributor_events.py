@@ -453,7 +453,7 @@ def test_the_words_of_a_moment_are_those_that_are_fed_one_by_one():
         s.Words(s.Text, "a", "m", ["", "one ", "", "é\udc00", 7, "two "]),
         s.Words(s.Reasoning, "a", "m", ["hm ", "hmm "]),
         s.Words(s.Text, None, "m", ["three "]),
-        s.Words(s.Text, "a", "m", ["four ", "five "]),
+        s.Words(s.Text, "a", "m", ["", "four ", "five "]),
     ]
     events = attributor.feed_words(said, lambda kind, fault: failed.append((kind, type(fault))))
     seen = [json.loads(encode(event)) for event in events]
@@ -471,15 +471,15 @@ def test_the_words_of_a_moment_are_those_that_are_fed_one_by_one():
         {"type": "REASONING_MESSAGE_CONTENT", "delta": "hmm ", "timestamp": 13, **reasoning},
         {"type": "TEXT_MESSAGE_START", "messageId": "m#2", "role": "assistant", "timestamp": 15},
         {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m#2", "delta": "three ", "timestamp": 16},
-        {"type": "REASONING_MESSAGE_END", "timestamp": 18, **reasoning},
-        {"type": "REASONING_END", "timestamp": 19, **reasoning},
-        {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant", "timestamp": 20, **a},
-        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "four ", "timestamp": 21, **a},
-        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "five ", "timestamp": 22, **a},
+        {"type": "REASONING_MESSAGE_END", "timestamp": 19, **reasoning},
+        {"type": "REASONING_END", "timestamp": 20, **reasoning},
+        {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant", "timestamp": 21, **a},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "four ", "timestamp": 22, **a},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "five ", "timestamp": 23, **a},
     ]
     assert failed == [(s.Text, AttributeError)]
     attributor.feed(s.RunFinished())
     assert attributor.feed_words(said, lambda *_: None) == []
-    assert attributor.dropped == 11
+    assert attributor.dropped == 12
     attributor.feed_words(said[1:2], lambda *_: None)
-    assert attributor.dropped == 13
+    assert attributor.dropped == 14

@@ -208,8 +208,6 @@ class TaskHandler(Handler):
             if answer is not None and given is not None and answer.content != given.content:
                 task.structured = None  # it received something else
             self._received(task, answer or given)
-            if answer is not None and task.call is not None:
-                self.speech.answer(task.parent, task.call, answer)
         super()._left_node(run, outputs)
 
     def _received(self, task: _Task, answer: ToolMessage | None) -> None:
