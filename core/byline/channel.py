@@ -19,10 +19,10 @@ from typing import Final, Generic, TypeVar
 
 __all__ = ["BURST", "Channel"]
 
-BURST: Final = 0.016
-"""Seconds between two wakes of a consumer that nobody waits for: a screen shows one picture in that time.
+BURST: Final = 0.032
+"""Seconds between two wakes of a consumer that nobody waits for: two pictures of a screen.
 
-A model that is slower than sixty tokens a second never meets it."""
+A model that says fewer than thirty tokens a second never meets it."""
 
 T = TypeVar("T")
 
