@@ -1,9 +1,9 @@
 """From many runs in many threads to one sink: what stands between an app and a recording of it.
 
 The app's threads only append to a deque; one thread of ours takes what is there a few times a second, encodes it,
-writes it and flushes it.  So a crash costs the last quarter of a second and no more, and a slow sink slows nobody: when the
-deque is full the app waits, but never longer than its `patience` in all; after that events are lost, counted, and
-the place is marked in the recording.
+writes it and flushes it.  So a crash costs the last quarter of a second and no more, and a slow sink slows nobody:
+when the deque is full the app waits, but never longer than its `patience` in all; after that events are lost,
+counted, and the place is marked in the recording.
 
 A stream holds one run at a time, and its events do not say which run they are of.  Runs that happen at once are
 therefore written one after the other: the first is written as it happens, the next ones are held until it is over.

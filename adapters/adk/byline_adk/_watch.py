@@ -69,7 +69,8 @@ class Watch:
         self._peers: Final = Peers()
         self._voice: Final = Voice(sink)
         self._lock: Final = sink.lock
-        self._said = Said()  # the answer that the last word was of: its run, by which mark it is known
+        # The answer that the last word was of, its run (`None`: the next word may be another's), and its mark.
+        self._said = Said()
         self._run: str | None = None
         self._mark: int | str = 0
         self._voice.begin(state, known)
@@ -219,9 +220,8 @@ class Watch:
 
         Returns whether it was a whole one.
         """
-        fields = (
-            event.__dict__
-        )  # a pydantic model has a `__getattr__`: each of its attributes is a slow look-up
+        # A pydantic model has a `__getattr__`, which makes each of its attributes a slow look-up.
+        fields = event.__dict__
         if not fields["partial"]:
             self._whole(event, stored=stored)
             return True
