@@ -6,7 +6,7 @@ import pytest
 from byline.artifacts import showings, shown_twice
 from byline.ledger import Ledger
 from byline.validator import Validator
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 BODIES = ("all of it", "<b>bold</b>", "", "a `tick` in it", "```\ncode\n```")
@@ -41,7 +41,13 @@ def events_of(number, kind, text, at):
         yield {"type": "TEXT_MESSAGE_END", "messageId": id_, **tag}
     else:
         tool = "lookup_artifact" if kind == "lookup" else "ask"
-        yield {"type": "TOOL_CALL_START", "toolCallId": id_, "toolCallName": tool, "parentMessageId": "p"}
+        # In a message of its own: in an earlier one its result would stand before what was said since.
+        yield {
+            "type": "TOOL_CALL_START",
+            "toolCallId": id_,
+            "toolCallName": tool,
+            "parentMessageId": f"p{id_}",
+        }
         yield {"type": "TOOL_CALL_END", "toolCallId": id_}
         yield {
             "type": "TOOL_CALL_RESULT",
@@ -68,6 +74,13 @@ def judged(events):
     return [one for one in found if one.rule == "artifact-shown-twice"]
 
 
+@example(
+    [
+        ("result", "<artifact title='T'>all of it</artifact>", []),
+        ("text", "<artifact title='T'></artifact>", []),
+        ("result", "<artifact title='T'></artifact>", []),
+    ]
+)
 @given(st.lists(SAYS, max_size=6))
 def test_the_validator_says_what_the_ledger_says(said):
     """Of what a result has shown: what the parent alone says twice is the ledger's to tell."""

@@ -668,3 +668,26 @@ def test_an_invocation_moves_below_the_parent_that_its_last_announcement_names()
     )
     assert ledger.refusals == ()
     assert [(branch.depth, branch.invocation.id) for branch in ledger.tree()] == [(0, "b"), (1, "a")]
+
+
+def test_a_call_that_the_input_tells_in_another_message_stays_as_it_was_said():
+    told = {
+        "id": "a1",
+        "role": "assistant",
+        "toolCalls": [{"id": "c1", "type": "function", "function": {"name": "ask", "arguments": "{}"}}],
+    }
+    second = {"threadId": "t", "runId": "r2"}
+    given = {**second, "messages": [told], "tools": [], "context": [], "state": {}, "forwardedProps": {}}
+    ledger = Ledger.read(
+        [
+            {"type": "RUN_STARTED", "threadId": "t", "runId": "r1"},
+            {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "ask"},
+            {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '{"q":1}'},
+            {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+            {"type": "RUN_FINISHED", "threadId": "t", "runId": "r1"},
+            {"type": "RUN_STARTED", **second, "input": given},
+            {"type": "RUN_FINISHED", **second},
+        ]
+    )
+    said = {"id": "c1", "type": "function", "function": {"name": "ask", "arguments": '{"q":1}'}}
+    assert ledger.messages == [{"id": "c1", "role": "assistant", "toolCalls": [said]}, told]

@@ -314,7 +314,7 @@ class Conversation:
         for wire in event.get("input", {}).get("messages", ()):
             known = self._listed(wire["id"])
             if known is None:
-                self._append(self._read(wire, place))
+                self._append(self._read(wire, place, beside=True))
             else:
                 known.claim = self._claim(wire.get(_TAG))
 
@@ -341,9 +341,10 @@ class Conversation:
         for wire in snapshot.values():
             self._append(self._read(wire, place))
 
-    def _read(self, wire: Wire, place: Place) -> Message:
+    def _read(self, wire: Wire, place: Place, *, beside: bool = False) -> Message:
+        """Return the message that `wire` tells; `beside` those there are, whose calls stay as they are."""
         message = Message({"id": wire["id"], "role": wire["role"]}, place, self._claim(wire.get(_TAG)))
-        self._fill(message, wire, place)
+        self._fill(message, wire, place, beside=beside)
         return message
 
     def _rewrite(self, message: Message, wire: Wire, place: Place) -> None:
@@ -353,7 +354,7 @@ class Conversation:
             self.of_owner[owner].remove(message)
             self.of_owner.setdefault(message.owner, []).append(message)
 
-    def _fill(self, message: Message, wire: Wire, place: Place) -> None:
+    def _fill(self, message: Message, wire: Wire, place: Place, *, beside: bool = False) -> None:
         """Make `message` what `wire` says, and nothing that it does not say."""
         message.fields = {key: value for key, value in wire.items() if key not in {"content", "toolCalls"}}
         message.content = wire.get("content", ABSENT)
@@ -361,7 +362,12 @@ class Conversation:
         message.end = place
         message.let_go()
         for told in wire.get("toolCalls", ()):
-            call = self._hold_call(told["id"], told["function"]["name"], message, place)
+            id_, name = told["id"], told["function"]["name"]
+            if beside and self._listed_call(id_) is not None:
+                call = ToolCall(id_, name, message, place)  # of two under one id the first is found
+                message.hold(call)
+            else:
+                call = self._hold_call(id_, name, message, place)
             call.arguments = told["function"]["arguments"]
             call.extra = {key: told[key] for key in ("metadata", "encryptedValue") if key in told}
             call.end = call.end or place
